@@ -1,4 +1,4 @@
-"""Texts that fit: labels and titles are wrapped to their panels, and what finds no room in a cell is left out."""
+"""Texts that fit: labels and titles are wrapped to their panels; numbers without room in a cell leave their minus."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _fit_panel(ax: Axes, axs: Sequence[Axes]) -> bool:
         boxes = [text.get_window_extent() for text in numbers]
         if any(extent.width > room[0] or extent.height > room[1] for extent in boxes):
             for text in numbers:
-                text.remove()
+                text.set(text="\N{MINUS SIGN}" * text.get_text().startswith("-"), gid=None)
             changes.append(True)
     return any(changes)
 

@@ -76,6 +76,8 @@ def draw(ds: xr.Dataset) -> Figure:
         pairs.get_subplotspec().get_gridspec().set_height_ratios([0.95, 1.7, 0.9, 0.9][: axs.size])  # type: ignore[union-attr]
         figure.colorbar(pairs.images[0], ax=pairs, location="bottom", aspect=30, label=style.text(ds.cosine))
     free = list(axs[1]) if below else []
+    cosines = ds.cosine.values[np.triu_indices(ds.sizes["client"], 1)]
+    pairs.set_title("\n" * narrow + f"{(cosines > 0).sum()} of {cosines.size} pairs agree", fontsize=style.small())
     for name, ax in zip(below, free, strict=False):
         (_losses if name == "own_loss" else _labels)(ds, ax)
     if groups:
@@ -101,9 +103,10 @@ def _ordered(ds: xr.Dataset) -> tuple[xr.Dataset, dict[str, float]]:
 
 
 def _updates(ds: xr.Dataset, ax: Axes) -> None:
-    """One circle per client, its area by weight; selected ones are filled. Of many, small translucent dots."""
+    """One circle per client, its area by weight where these differ; selected ones are filled. Of many, small dots."""
     weights = ds.relative_weight.fillna(0).clip(0).values
-    sizes = (15 + 130 * weights / max(float(weights.max()), 1e-12)) * min(1, MANY / len(weights))
+    uneven = float(np.ptp(weights)) > 1e-9
+    sizes = (15 + 130 * (weights / weights.max() if uneven else 0 * weights)) * min(1, MANY / len(weights))
     picked, many = ds.selected.values > 0, len(weights) > MANY
     plain: dict[str, Any] = {"facecolor": "none", "edgecolor": "black"}
     marked = plain | {"facecolor": style.CLIENT}
@@ -113,11 +116,13 @@ def _updates(ds: xr.Dataset, ax: Axes) -> None:
         sizes[picked] = 30
     for mask, look in ((~picked, plain), (picked, marked)):
         ax.scatter(ds.cosine_mean.values[mask], ds.update_norm.values[mask], sizes[mask], **look)
-    ax.margins(0.12, 0.25 if style.is_narrow() else 0.12)
+    ax.margins(0.12, 0.4 if style.is_narrow() else 0.12)
     if len(weights) <= NAMED:
         _names(ds, ax)
-    ax.set_xlabel(style.text(ds.cosine_mean))
-    ax.set_ylabel(style.text(ds.update_norm))
+    ax.axvline(0, color="black", linewidth=0.8, zorder=1)
+    against, area = int((ds.cosine_mean < 0).sum()), "; area: weight" * uneven
+    ax.set_title(f"{against} of {len(weights)} updates point against the mean{area}", fontsize=style.small())
+    style.name_axes(ax, "cosine with the mean update", style.text(ds.update_norm))
 
 
 def _names(ds: xr.Dataset, ax: Axes) -> None:
@@ -146,13 +151,7 @@ def _losses(ds: xr.Dataset, ax: Axes) -> None:
     if not many:
         ax.vlines(positions, ds.own_loss, ds.end_own_loss, color=style.CLIENT, linewidth=0.8, zorder=1)
     style.logarithmic(ax)
-    low, high = ax.get_ylim()
-    if style.is_narrow():
-        where: dict[str, Any] = {"loc": "lower center", "bbox_to_anchor": (0.5, 1), "ncols": 2}
-    else:
-        where = {"loc": "upper right"}
-        ax.set_ylim(low, high * (high / low) ** 0.4 if ax.get_yscale() == "log" else high + 0.4 * (high - low))
-    ax.legend(markerscale=3 if many else 1, **where)
+    ax.legend(markerscale=3 if many else 1, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3)
     matrices.name_ticks(ax.xaxis, [str(client) for client in ds.client.values])
     ax.set_xlabel("client")
     ax.set_ylabel(f"loss on its own data [{ds.own_loss.attrs['units']}]")
@@ -173,8 +172,4 @@ def _labels(ds: xr.Dataset, ax: Axes) -> None:
 NAMED, MANY = 30, 100
 """Clients up to which each is named, and up to which each has marks and a place of its own."""
 
-_LOSSES = (
-    ("start_own_loss", "s", "model before the round"),
-    ("own_loss", "v", "the client's model"),
-    ("end_own_loss", "o", "model after the round"),
-)
+_LOSSES = (("start_own_loss", "s", "before"), ("own_loss", "v", "its own model"), ("end_own_loss", "o", "after"))

@@ -82,6 +82,8 @@ def draw(ds: xr.Dataset) -> Figure:
     for ax, name in zip(axs.flat, _SHOWN, strict=True):
         _lines(ds, name, ax)
     curves.mark_level(axs[0, 0])
+    curves.mark_level(axs[0, 1], 1)
+    axs[0, 1].set_ylim(*np.clip(axs[0, 1].get_ylim(), (-np.inf, 1.1), (0.9, np.inf)))  # a thousandth is no difference
     return style.key(figure, axs.flat, title=curves.band(ds))
 
 

@@ -44,8 +44,8 @@ def draw(ds: xr.Dataset) -> Figure:
     A narrow figure has the losses alone, two maps in a row.
     """
     planes = _stack.panels(ds)
-    shapes = [float(np.ptp(plane.alpha.values) / np.ptp(plane.beta.values)) for plane in planes]
-    shapes = [min(max(shape, 0.95), _FLAT) for shape in shapes]
+    views = [_view(plane) for plane in planes]
+    shapes = [float(np.divide(*np.ptp(view, axis=1))) for view in views]
     tall = (style.WIDE - 2.6) / sum(shapes)  # panels of one height, as wide as their planes
     variables = _stack.measured(ds)[: 1 if style.is_narrow() else None]
     height = len(variables) * (tall + 0.6)
@@ -55,11 +55,24 @@ def draw(ds: xr.Dataset) -> Figure:
         surfaces.row(
             figure, row, _planes.short_marks(planes), variable, names=variable == "loss" and wide, top=_TOP[variable]
         )
-        for ax, plane in zip(row, planes, strict=True):
+        for ax, plane, view in zip(row, planes, views, strict=True):
+            ax.set(xlim=view[0], ylim=view[1])
             ax.set_title(_title(plane, wide) if variable == "loss" else "", fontsize=style.small())
             ax.set_anchor("N")  # titles stand side by side
     style.name_edges(axs)
     return _planes.key(figure, axs, "a client (last map: a global model)")
+
+
+def _view(plane: xr.Dataset) -> np.ndarray:
+    """Ends along u and v of what is shown: all, or what its models need of the long side of a long plane."""
+    ends = np.array([plane[name].values[[0, -1]] for name in ("alpha", "beta")])
+    sizes = np.ptp(ends, axis=1)
+    for side, most in enumerate((_FLAT * sizes[1], sizes[0] / _TALL)):
+        if sizes[side] > most:
+            marks = plane[f"mark_{('alpha', 'beta')[side]}"].values
+            middle, reach = (marks.max() + marks.min()) / 2, max(most / 2, (0.58, 0.64)[side] * np.ptp(marks))
+            ends[side] = np.clip([middle - reach, middle + reach], *ends[side])
+    return ends
 
 
 def _title(plane: xr.Dataset, named: bool) -> str:
@@ -74,8 +87,8 @@ def _title(plane: xr.Dataset, named: bool) -> str:
 _NAMED = 6.0
 """Width in inches of a figure from which on there is room for numbers on its maps."""
 
-_FLAT = 2.5
-"""Width of a panel, in heights, that a plane through almost collinear models does not exceed."""
+_TALL, _FLAT = 0.8, 2.5
+"""Widths of a panel, in heights, between which it stays where the models allow it."""
 
 _TOP = {"loss": 0.9, "error": 1.0}
 """Quantile at the highest level."""

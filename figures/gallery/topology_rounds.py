@@ -43,27 +43,21 @@ def data(run: Run, *, rounds: int = 5, points: int = 25, split: str = "test") ->
 
 
 def draw(ds: xr.Dataset) -> Figure:
-    """Four measures, one line per method: the finest grid drawn through, the coarsest in dashes."""
-    figure, axs = style.panels(2, 2, height=3.9, sharex=True)
+    """Measures on the finest grid, one line per method; above them how many planes have one minimum."""
     labels = {
         "minima": "minima",
         "smad": style.with_unit("saddle-minimum average\ndistance", ds.smad),
         "climb": style.with_unit("largest climb between\ntwo clients", ds.climb),
         "roughness": "share of the variance\nthat is not quadratic",
     }
-    strides = ds["value"].values
+    single, count = (ds.minima == 1).sum(set(ds.minima.dims) - {"value"}), ds.minima.isel(value=0).notnull().sum()
+    about = [f"one minimum on {int(single[0])} of {int(count)} planes ({int(single[-1])} on the coarsest grid)"]
     if float(abs(ds.climb).max()) <= NO_CLIMB:
         del labels["climb"]
-        style.sentence(axs[1, 1], f"no line between two clients climbs by more than {NO_CLIMB:g} nats")
-        axs[0, 1].tick_params(labelbottom=True)
-    for ax, (variable, label) in zip(axs.flat, labels.items(), strict=False):
-        curves.curve(ds.sel(value=strides[0]), ax=ax, variable=variable, marker="o", markersize=2.5)
-        for name, series in curves.split_algorithms(ds[variable].sel(value=strides[-1])):
-            if bool(series.notnull().any()):
-                colour = style.colour(str(name))
-                ax.plot(series["round"], curves.mean(series, "seed"), "--", color=colour, linewidth=0.8)
-        style.name_axes(ax, "round", label)
+        about += [f"no line between two clients climbs by more than {NO_CLIMB:g} nats"]
+    figure, axs = style.panels(len(labels) // 2, 3 if len(labels) == 3 else 2)
+    curves.row(ds.isel(value=0), axs.flat, labels, **curves.DOTS)
+    for ax in axs.flat:
         ax.set_ylim(bottom=min(0.0, ax.get_ylim()[0]))
     axs[0, 0].yaxis.set_major_locator(MaxNLocator(4, integer=True))
-    note = f"dashed: one point in {strides[-1]} along each axis"
-    return style.key(figure, axs.flat, title="; ".join(filter(None, (curves.band(ds), note))))
+    return style.key(figure, axs.flat, title="; ".join(filter(None, [*about, curves.band(ds)])))

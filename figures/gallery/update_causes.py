@@ -32,11 +32,18 @@ def draw(ds: xr.Dataset) -> Figure:
     ds = ds.drop_vars("excluded")
     if unknown := [str(name) for name in ds.data_vars if bool(ds[name].isnull().any())]:
         current().remark(f"not known in all rounds: {', '.join(unknown)}")
-    shown = [name for name in ds.data_vars if bool((ds[name] > 1e-3).any())]
+    shown = [name for name in WORDS if name in ds and bool((ds[name] > 1e-3).any())]
     if not shown:
         raise LookupError("no cause changes the mean: clients are equal; train with --set clients.late=2, for example.")
-    figure, axs = style.panels(1, len(shown))
+    figure, axs = style.panels(1, len(shown), stacked=1 + (len(shown) > 4))
     for ax, name in zip(axs.flat, shown, strict=True):
-        curves.curve(ds, ax=ax, variable=str(name), label=f"{name} [%]", **curves.DOTS)
+        curves.curve(ds, ax=ax, variable=name, label=f"{WORDS[name]} [%]", **curves.DOTS)
         ax.set_ylim(bottom=0)
-    return style.key(figure, axs.flat, title=curves.band(ds))
+    size, most = max((float(ds[name].mean()), name) for name in shown)
+    about = f"change of the mean update, in % of its length; largest on average: {WORDS[most]}, {size:.0f} %"
+    return style.key(figure, axs.flat, title="; ".join(filter(None, (about, curves.band(ds)))))
+
+
+WORDS = {"steps": "unequal steps", "late": "old models", "stopped": "clients that stop", "partial": "parts not sent"}
+WORDS |= {"sent": "compression, clipping", "noise": "server noise"}
+"""The causes by name, in the order in which they act."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -12,7 +11,7 @@ from matplotlib.figure import Figure
 
 from drift.analyses.landscapes.round_weights import round_weights
 from drift.runs.run import Run
-from figures.axes import matrices
+from figures.axes import curves, matrices
 from figures.gallery import _runs, _selected
 from figures.looks import style
 
@@ -48,62 +47,49 @@ def data(
     if weights is None and gamma == 1 and np.allclose(factors, factors[0]):
         equal = f"weights by size, uniform and used in round {index} of run {run.name} are equal; give weights=[...]"
         raise _runs.missing(equal, "fedscape train common-fmnist --set method=fedlaw")
-    return result
+    names = {"these": "of the round" if weights is None else "given", "end": "round's end"}
+    return result.assign_coords(mark=[names.get(name, name) for name in result.mark.values.tolist()])
 
 
 @style.styled
 def draw(ds: xr.Dataset) -> Figure:
-    """Weights of the clients; loss and error of the aggregates; error per class against that by size."""
-    classes = "class_error" in ds
-    factors = (ds.weight * ds.gamma).transpose("mark", "client").values
-    if np.allclose(factors[1], factors[2]):  # by size and uniform: one set of weights
-        ds = ds.isel(mark=[0, 1, 3])
-    figure, axs = style.panels(
-        1,
-        4 if classes else 3,
-        height=2.8,
-        stacked=2,
-        cell=1.0,
-        width_ratios=(1.4, 0.8, 0.8, 1.6)[: 4 if classes else 3],
-    )
+    """Weights of the clients, with loss and error of the aggregates; error per class against that by size."""
+    factors, losses = (ds.weight * ds.gamma).transpose("mark", "client").values, ds.loss.values
+    alike = np.allclose(factors[1], factors[2]), np.isclose(losses[0], losses[3])  # uniform as by size, end as weighted
+    ds = ds.isel(mark=[0, 1, *(index for index, same in zip((2, 3), alike, strict=True) if not same)])
+    figure, axs = style.panels(1, 1 + ("class_error" in ds), height=2.8, cell=0.5)
     _weights(ds, axs[0, 0])
-    for ax, name in zip(axs[0, 1:3], ("loss", "error"), strict=True):
-        if name not in ds:
-            ax.set_axis_off()
-            continue
-        positions = np.arange(ds.sizes["mark"])
-        bars = ax.bar(positions, ds[name].values, color=_COLOURS[: len(positions)], edgecolor="black", linewidth=0.4)
-        look: dict[str, Any] = {"fontsize": style.small(), "rotation": 90, "path_effects": style.outline()}
-        ax.bar_label(bars, fmt="{:.3g}", label_type="center", **look)
-        matrices.name_ticks(ax.xaxis, [str(name) for name in ds.mark.values])
-        ax.tick_params(axis="x", labelrotation=90)
-        style.name_axes(ax, "weights", style.text(ds[name]))
-    if classes:
-        _classes(ds.class_error, axs[0, 3])
+    if "class_error" in ds:
+        _classes(ds.class_error, axs[0, 1])
     return figure
 
 
 def _classes(errors: xr.DataArray, ax: Axes) -> None:
-    """Errors of the classes against those at weights by size, in points."""
+    """Errors of the classes minus those at weights by size, in points."""
     points = 100 * (errors - errors.isel(mark=1)).drop_isel(mark=1)
-    top = float(abs(points).max()) or 1.0
-    points = points.assign_attrs(long_name="error of the class, minus that by size", units="points")
-    matrices.matrix(points, ax=ax, low=-top, high=top, cmap=style.SIGNED, aspect="auto")
-    ax.set_ylabel("")
+    positions, wide = np.arange(errors.sizes["class"]), 0.8 / points.sizes["mark"]
+    for index, mark in enumerate(map(str, points.mark.values)):
+        colour = _COLOURS[errors.mark.values.tolist().index(mark)]
+        ax.bar(positions + (index + 0.5) * wide - 0.4, points.sel(mark=mark), wide, color=colour, edgecolor="black")
+    curves.mark_level(ax)
+    matrices.name_ticks(ax.xaxis, [style.literal(name) for name in errors["class"].values])
+    first = points.isel(mark=0).fillna(0).to_series()
+    ends = f"{first.idxmax()} {first.max():+.3g}, {first.idxmin()} {first.min():+.3g}"
+    ax.set_title(style.literal(f"{points.mark.values[0]}: {ends}"), fontsize=style.small())
+    style.name_axes(ax, style.text(errors["class"]), "error of the class,\nminus that by size [points]")
 
 
 def _weights(ds: xr.Dataset, ax: Axes) -> None:
     """A line of markers per set of weights."""
     positions = np.arange(ds.sizes["client"])
     for mark, colour, symbol in zip(map(str, ds.mark.values), _COLOURS, "osv^", strict=False):
-        values = ds.weight.sel(mark=mark).values
-        if np.isfinite(values).any():
-            factor = float(ds.gamma.sel(mark=mark))
-            label = mark if factor == 1 else rf"{mark}, $\gamma$ = {factor:.3g}"
-            ax.plot(positions, values, symbol, color=colour, label=label, markersize=4, markeredgecolor="black")
+        one = ds.sel(mark=mark)
+        label = mark if not abs(one.gamma - 1) >= 5e-4 else rf"{mark}, $\gamma$ = {float(one.gamma):.3g}"
+        label += f": loss {float(one.loss):.3g}" + (f", error {100 * float(one.error):.3g} %" if "error" in one else "")
+        ax.plot(positions, one.weight, symbol, color=colour, label=label, markersize=4, markeredgecolor="black")
     matrices.name_ticks(ax.xaxis, [str(client) for client in ds.client.values])
     ax.legend(fontsize=style.small(), loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=1)
-    style.name_axes(ax, "client", style.text(ds.weight))
+    style.name_axes(ax, "client", r"relative weight $\lambda$")
 
 
 _COLOURS = ("#D55E00", "#0072B2", "#56B4E9", "#999999")

@@ -28,7 +28,19 @@ def finding(ds: xr.Dataset, figure: Figure | None) -> str:
         or _segments(ds)
         or _pairs(ds)
         or (_ends(figure) if figure is not None and "density" not in ds else "")
+        or _range(ds)
     )
+
+
+def _range(ds: xr.Dataset) -> str:
+    """Of the first quantity that has a name: its values."""
+    for name, values in ds.data_vars.items():
+        named = values.attrs.get("long_name") and not str(name).startswith(("at_", "mark_", "minimum"))
+        if named and values.ndim and values.dtype.kind == "f" and bool(np.isfinite(values).any()):
+            unit = {"fraction": "", "1": ""}.get(text := str(values.attrs.get("units", "")), f" {text}")
+            low, middle, high = values.where(np.isfinite(values)).quantile((0, 0.5, 1)).values
+            return f"{plain(str(values.attrs['long_name']))}: {low:.3g} to {high:.3g}{unit}, median {middle:.3g}"
+    return ""
 
 
 def _measured(ds: xr.Dataset) -> str:

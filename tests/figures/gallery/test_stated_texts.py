@@ -110,24 +110,19 @@ def _grid_minima(values: np.ndarray) -> int:
     return int((values < np.min(beside, axis=0)).sum())
 
 
-def test_dashed_minima_are_those_of_every_fourth_point_along_each_axis(numbers, kinds):
+def test_planes_with_one_minimum_are_counted_on_the_finest_and_the_coarsest_grid(numbers, kinds):
     ds = numbers("topology-rounds")
     figure = topology_rounds.draw(ds)
-    (stated,) = re.findall(r"dashed: one point in (\d+) along each axis", _texts(figure))
+    stated = re.search(r"one minimum on (\d+) of (\d+) planes \((\d+) on the coarsest grid\)", _texts(figure))
     by_name = {run.name: run for run in kinds}
-    minima = {int(stated): {}, 1: {}}
+    minima = {1: [], topology_rounds.STRIDES[-1]: []}
     for run in (by_name[name] for name in ds.attrs["runs"].split(", ")):
         for index in ds["round"].values.tolist():
             loss = run.cached(round_plane, round=index, points=QUICK["topology-rounds"]["points"], margin=0.3)
-            for stride, found in minima.items():
-                count = _grid_minima(loss.loss.values[::stride, ::stride])
-                found.setdefault(run.label, {}).setdefault(index, []).append(count)
-    drawn = {line.get_linestyle(): [] for line in figure.axes[0].lines}
-    for line in figure.axes[0].lines:
-        drawn[line.get_linestyle()].append(line.get_ydata().tolist())
-    for stride, own in ((int(stated), drawn["--"]), (1, [line for style in drawn for line in drawn[style]])):
-        for by_round in minima[stride].values():
-            assert [np.mean(by_round[index]) for index in sorted(by_round)] in own
+            for stride, counts in minima.items():
+                counts.append(_grid_minima(loss.loss.values[::stride, ::stride]))
+    finest, coarsest = minima.values()
+    assert [*map(int, stated.groups())] == [finest.count(1), len(finest), coarsest.count(1)]
 
 
 def _path(rounds, best, seed):

@@ -16,8 +16,8 @@ KEEP = ("keep.clients=all", "rounds=4")
 @pytest.mark.parametrize(
     ("settings", "panels"),
     [
-        (("clients.late=2", "clients.work=[0.2,0.8]", "local.epochs=3"), ["steps [%]", "late [%]"]),
-        (("clients.stops=0.5",), ["stopped [%]"]),
+        (("clients.late=2", "clients.work=[0.2,0.8]", "local.epochs=3"), ["unequal steps [%]", "old models [%]"]),
+        (("clients.stops=0.5",), ["clients that stop [%]"]),
     ],
 )
 def test_there_is_a_panel_for_each_cause_that_a_run_has(settings, panels, tmp_path):
@@ -27,7 +27,7 @@ def test_there_is_a_panel_for_each_cause_that_a_run_has(settings, panels, tmp_pa
     assert [ax.get_ylabel() for ax in figure.axes] == panels
     assert all(ax.get_ylim()[0] == 0 for ax in figure.axes)
     line = next(line for line in figure.axes[-1].lines if len(line.get_ydata()) == 4)
-    name = panels[-1].split()[0]
+    name = next(name for name, words in update_causes.WORDS.items() if panels[-1] == f"{words} [%]")
     expected = 100 * runs[0].cached(update_causes.update_causes).relative.sel(cause=name)
     np.testing.assert_allclose(line.get_ydata(), expected)
 
