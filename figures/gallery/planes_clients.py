@@ -70,7 +70,7 @@ def _view(plane: xr.Dataset) -> np.ndarray:
     for side, most in enumerate((_FLAT * sizes[1], sizes[0] / _TALL)):
         if sizes[side] > most:
             marks = plane[f"mark_{('alpha', 'beta')[side]}"].values
-            middle, reach = (marks.max() + marks.min()) / 2, max(most / 2, (0.58, 0.64)[side] * np.ptp(marks))
+            middle, reach = (marks.max() + marks.min()) / 2, max(most / 2, (0.58, 0.68)[side] * np.ptp(marks))
             ends[side] = np.clip([middle - reach, middle + reach], *ends[side])
     return ends
 

@@ -83,10 +83,12 @@ def _weights(ds: xr.Dataset, ax: Axes) -> None:
     """A line of markers per set of weights."""
     positions = np.arange(ds.sizes["client"])
     for mark, colour, symbol in zip(map(str, ds.mark.values), _COLOURS, "osv^", strict=False):
-        one = ds.sel(mark=mark)
-        label = mark if not abs(one.gamma - 1) >= 5e-4 else rf"{mark}, $\gamma$ = {float(one.gamma):.3g}"
-        label += f": loss {float(one.loss):.3g}" + (f", error {100 * float(one.error):.3g} %" if "error" in one else "")
-        ax.plot(positions, one.weight, symbol, color=colour, label=label, markersize=4, markeredgecolor="black")
+        values = ds.sel(mark=mark)
+        label = mark if not abs(values.gamma - 1) >= 5e-4 else rf"{mark}, $\gamma$ = {float(values.gamma):.3g}"
+        label += f": loss {float(values.loss):.3g}" + (
+            f", error {100 * float(values.error):.3g} %" if "error" in values else ""
+        )
+        ax.plot(positions, values.weight, symbol, color=colour, label=label, markersize=4, markeredgecolor="black")
     matrices.name_ticks(ax.xaxis, [str(client) for client in ds.client.values])
     ax.legend(fontsize=style.small(), loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=1)
     style.name_axes(ax, "client", r"relative weight $\lambda$")

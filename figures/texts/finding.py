@@ -28,7 +28,7 @@ def finding(ds: xr.Dataset, figure: Figure | None) -> str:
         or _segments(ds)
         or _pairs(ds)
         or (_ends(figure) if figure is not None and "density" not in ds else "")
-        or _range(ds)
+        or (_range(ds) if figure is not None else "")
     )
 
 
