@@ -197,7 +197,7 @@ class Watch:
 
 
 class StopRule:
-    """A function of (number of a round, its numbers), or the early warning, which also sees the rounds on disk.
+    """A function of (number of a round, its numbers), or the early warning; `reason` is theirs of the rounds on disk.
 
     Args:
         stop: The function, "early warning", or None, which never stops.
@@ -210,9 +210,10 @@ class StopRule:
     """
 
     def __init__(self, stop: Stop | str | None, rounds: int | None, loss: str, folder: Path) -> None:
-        self._test, self._loss = stop_test(stop, rounds), loss
-        for index in round_headers.round_numbers(folder) if isinstance(self._test, Watch) else ():
-            self.ask(index, round_headers.read_small_arrays(round_path(folder, index)).arrays)
+        self._test, self._loss, self.reason = stop_test(stop, rounds), loss, ""
+        for index in round_headers.round_numbers(folder) if self._test is not None else ():
+            now = self.ask(index, round_headers.read_small_arrays(round_path(folder, index)).arrays)
+            self.reason = self.reason or now
 
     def ask(self, index: int, arrays: Mapping[str, np.ndarray], negative: float = nan) -> str:
         """Why to stop after a round; "" to go on.

@@ -212,7 +212,7 @@ def open(
     data: str | Path | None = None,
     task: Task | str | None = None,
     parts: Parts | None = None,
-    trust: str | None = None,
+    trust: str | Sequence[str] | None = None,
     metrics: Mapping[str, str] | None = None,
 ) -> Run:
     """The recorded run in a folder.
@@ -223,7 +223,7 @@ def open(
         task: A task that replaces the recorded one, or the text `my_code.py:make_task` of a function that returns it.
         parts: Sample numbers (into the task's train split) of each client, where that is known: a list by number, or
             a mapping by number or name; as many as were recorded. Clients may share samples.
-        trust: The function, MODULE:FUNCTION, that may be imported to make the model of this and of other runs.
+        trust: Functions, MODULE:FUNCTION, that may be imported to make the model of this and of other runs.
         metrics: Recorded names of numbers by usual name, such as {"accuracy": "test_acc"}, under which figures and
             analyses find them too.
 
@@ -233,8 +233,8 @@ def open(
     """
     if not isinstance(folder, str | PathLike) or not folder:
         raise ValueError(f"the folder of a run is {folder!r}; give its path, such as 'runs/NAME'.")
-    if trust is not None:
-        allow(trust)
+    for name in [trust] if isinstance(trust, str) else trust or ():
+        allow(name)
     run = Run(Path(folder), Context(Path(data) if data is not None else None))
     names = run.about.get("names")  # reads and checks the description at once
     if not from_outside(run.about) and (since := corrected_since(run.about, run.method)):

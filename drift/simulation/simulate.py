@@ -87,6 +87,9 @@ def simulate(
     run = Run(folder, Context(Path(data) if data is not None else None))
     done, reason = run.committed, ""
     rule = StopRule(stop, experiment.rounds, "loss", folder)
+    if rule.reason:
+        describe_stop(folder, rule.reason)
+        return run
     about = described(folder, experiment)
     round_headers.complete_rounds(folder, done, gaps=False)
     if done:
@@ -117,7 +120,7 @@ def simulate(
             setting = replace(setting, engine=engine.name)
             with client_pool(setting, content, folder, workers=workers, cluster=cluster) as pool:
                 setting = replace(setting, crew=pool)
-                with closing(rounds(setting, content, server, folder, last)) as records:
+                with closing(rounds(setting, content, server, folder, last, immediate=stop is not None)) as records:
                     for record in records:
                         if progress is not None:
                             progress(record)
@@ -127,10 +130,12 @@ def simulate(
     return Run(folder, run.context) if reason else run
 
 
-def rounds(setting: Setting, data: Data, server: Server, folder: Path, last: int) -> Generator[Round]:
+def rounds(
+    setting: Setting, data: Data, server: Server, folder: Path, last: int, *, immediate: bool = False
+) -> Generator[Round]:
     """The remaining rounds of a run before round `last`, each written to `folder` before it is yielded.
 
-    A round is written while the next one trains, so it may be yielded after that one was trained.
+    A round is written while the next one trains, so it may be yielded after that one was trained; not if `immediate`.
     """
     experiment, path = setting.experiment, folder / "run.json"
     run = links.identity(files.read_json(path)) if path.exists() else ""
@@ -154,6 +159,8 @@ def rounds(setting: Setting, data: Data, server: Server, folder: Path, last: int
                     f"{record.extras.get('excluded', torch.zeros(0)).tolist()}); its record is kept in {folder}. "
                     "Lower local.lr or check the data."
                 )
+            if immediate:
+                writer.flush()
             yield from writer.committed(_PATIENCE * record.metrics["seconds"])
         writer.flush()
         yield from writer.committed()

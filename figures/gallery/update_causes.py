@@ -33,6 +33,8 @@ def draw(ds: xr.Dataset) -> Figure:
     if unknown := [str(name) for name in ds.data_vars if bool(ds[name].isnull().any())]:
         current().remark(f"not known in all rounds: {', '.join(unknown)}")
     shown = [name for name in WORDS if name in ds and bool((ds[name] > 1e-3).any())]
+    if not shown and unknown:
+        raise LookupError(f"no known cause changes the mean; of this run these are not known: {', '.join(unknown)}.")
     if not shown:
         raise LookupError("no cause changes the mean: clients are equal; train with --set clients.late=2, for example.")
     figure, axs = style.panels(1, len(shown), stacked=1 + (len(shown) > 4))

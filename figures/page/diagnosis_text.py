@@ -102,8 +102,10 @@ def number(value: float, digits: int = 2, *, sign: bool = False) -> str:
 
 
 def alike(values: Sequence[float], digits: int = 2) -> list[str]:
-    """Numbers that are compared, as `number` writes them, all with as many decimals as one of them needs."""
+    """Numbers that are compared, as `number` writes them; with decimals that tell them apart, at most six digits."""
     texts = [number(value, digits) for value in values]
+    if digits < 6 and len(set(texts)) < len(set(values)):
+        return alike(values, digits + 1)
     decimals = max(len(text.partition(".")[2]) for text in texts)
     return [
         f"{value:.{decimals}f}" if abs(value) < LARGEST else text for value, text in zip(values, texts, strict=True)

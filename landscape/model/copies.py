@@ -33,7 +33,7 @@ def _stored(values: Mapping[str, Any]) -> Iterator[Tensor]:
         if isinstance(value, Tensor):
             yield value
         elif isinstance(value, dict) and name not in ("_parameters", "_buffers", "_modules"):
-            yield from _stored(value)
+            yield from (tensor for tensor in _stored(value) if not isinstance(tensor, nn.Parameter))
 
 
 HALF = (torch.float16, torch.bfloat16)

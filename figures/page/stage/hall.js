@@ -66,7 +66,7 @@ class Hall {
 
   // The colours and what they stand for.
   legend(present) {
-    const { stage } = this, kinds = stage.state.view === "difference" && stage.shown.length > 1 ? ["value", "difference"] : ["value"];
+    const { stage } = this, kinds = [...new Set(present.map(({ other }) => (other ? "difference" : "value")))];
     const name = stage.state.view === "path" ? stage.quantityOf("loss") : stage.quantity;
     this.legends = kinds.filter((kind) => Number.isFinite(this.scales[kind].low)).map((kind) => {
       const { low, high, table, difference } = this.scales[kind], log = !difference && present.some(({ other, surface }) => surface && !other && surface.log);

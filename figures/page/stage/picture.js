@@ -63,7 +63,7 @@ class Picture {
 
   showProgress() {
     const entry = this.shown.at.pending;
-    this.status.textContent = entry && entry.progress ? progressWords({ ...entry.progress, words: "" }) : "";
+    this.status.textContent = entry && entry.progress ? ` ${progressWords({ ...entry.progress, words: "" })}` : "";
   }
 
   // Where a point is seen, px; `height` on a relief, by default that of the surface.

@@ -99,9 +99,9 @@ class TimeLine {
     const scaled = (value) => (log ? (value > 0 ? Math.log10(value) : NaN) : value);
     const of = (rounds, numbers) => rounds.map((round, i) => [round, scaled(mean(numbers, i, smooth))]);
     const lines = curves.map(({ run, curve: { rounds, values: own, ends } }) => ({ run, points: of(rounds, own), ends: (ends || []).map((end) => of(rounds, end)) }));
-    const values = lines.flatMap(({ points, ends }) => [points, ...ends]).flatMap((points) => points.filter(([round]) => round >= first && round <= last).map(([, value]) => value)).filter(Number.isFinite);
+    const ticked = lines.filter(({ run }) => on.has(run.key)), values = (ticked.length ? ticked : lines).flatMap(({ points, ends }) => [points, ...ends]).flatMap((points) => points.filter(([round]) => round >= first && round <= last).map(([, value]) => value)).filter(Number.isFinite);
     if (!values.length) return [shape("text", { x: SIDES.left, y: top + 14, class: "tick" }, `${words}: ${stage.asks.wanted.size && stage.link ? "not recorded, or being read" : "not recorded"}`)];
-    const low = values.reduce((a, b) => Math.min(a, b)), high = values.reduce((a, b) => Math.max(a, b)), y = (value) => top + height - ((value - low) / (high - low || 1)) * height;
+    const low = values.reduce((a, b) => Math.min(a, b)), high = values.reduce((a, b) => Math.max(a, b)), y = (value) => (value < low || value > high ? NaN : top + height - ((value - low) / (high - low || 1)) * height);
     const text = (value) => (name === "accuracy" ? `${(100 * value).toFixed(0)} %` : written(log ? 10 ** value : value, 2).replace("-", "−"));
     const parts = [shape("rect", { x: SIDES.left, y: top, width: Math.max(this.width - SIDES.left - SIDES.right, 0), height, class: "band" }),
       shape("text", { x: SIDES.left - 6, y: top + 9, "text-anchor": "end", class: "tick" }, text(high)), shape("text", { x: SIDES.left - 6, y: top + height, "text-anchor": "end", class: "tick" }, text(low))];
@@ -110,10 +110,10 @@ class TimeLine {
       const place = ([round, value]) => [this.x(round), y(value)], few = (some) => some.filter(([, value], i) => i % every === 0 || i === points.length - 1).map(place), path = pathOf(few(points)), end = points[points.length - 1];
       if (ends.length) parts.push(shape("path", { d: `${pathOf([...few(ends[0]), ...few(ends[1]).reverse()].filter(([, at]) => Number.isFinite(at)))}Z`, fill: run.shade, opacity: strong ? 0.2 : 0.08, class: "spread", "clip-path": `url(#${stage.id("span")})` }, shape("title", {}, `${run.label}: lowest to highest of its seeds`)));
       parts.push(shape("path", { d: path, fill: "none", stroke: run.shade, "stroke-width": run.key === stage.state.look ? 2.6 : strong ? 1.8 : 1, opacity: strong ? 1 : 0.35, "stroke-dasharray": dash, "clip-path": `url(#${stage.id("span")})` }));
-      if (run.state === "growing" && end && end[0] <= last && Number.isFinite(end[1])) parts.push(shape("circle", { cx: this.x(end[0]), cy: y(end[1]), r: 4, fill: run.shade, class: "live" }, shape("title", {}, `${run.label} is being trained`)));
+      if (run.state === "growing" && end && end[0] <= last && Number.isFinite(y(end[1]))) parts.push(shape("circle", { cx: this.x(end[0]), cy: y(end[1]), r: 4, fill: run.shade, class: "live" }, shape("title", {}, `${run.label} is being trained`)));
     }
     const title = words + (log ? ", logarithmic" : "") + (smooth > 1 ? `, mean of ${smooth} rounds` : ""), wide = Math.min(6.2 * title.length / (this.width - SIDES.left - SIDES.right), 1);
-    const shares = lines.filter(({ run }) => on.has(run.key)).flatMap(({ points }) => points.map(([round, value]) => [(round - first) / (last - first), (value - low) / (high - low || 1)]));
+    const shares = ticked.flatMap(({ points }) => points.map(([round, value]) => [(round - first) / (last - first), (value - low) / (high - low || 1)]));
     const crowd = ([right, lower]) => shares.filter(([across, up]) => (right ? across > 1 - wide : across < wide) && Math.abs(up - (lower ? 0 : 1)) < 14 / height).length;
     const corner = [[0, 0], [1, 1], [1, 0], [0, 1]].reduce((best, one) => (crowd(one) < crowd(best) ? one : best));
     parts.push(shape("text", { x: corner[0] ? this.width - SIDES.right - 6 : SIDES.left + 6, y: corner[1] ? top + height - 4 : top + 11, "text-anchor": corner[0] ? "end" : "start", class: "band-name" }, title));

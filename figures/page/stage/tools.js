@@ -14,7 +14,7 @@ function toolsOf(stage) {
 
 function detailOf(stage) {
   const { state, land } = stage, run = stage.looked, at = state.view === "path" ? land.path(run) : land.frame(run), { frame } = at;
-  const through = frame && frame.through ? `Planes go through clients ${frame.through.join(", ")} of each run: u from the first to the second, v across, towards the third; 0 is their mean.` : "";
+  const through = frame && frame.through ? `The plane of ${stage.named(run)} goes through its clients ${frame.through.join(", ")}: u from the first to the second, v across, towards the third; 0 is their mean.` : "";
   const words = state.view === "path" ? ["The plane spans the first two principal components of the global models of all rounds. The dots are these models, projected onto it.", frame ? frame.samples : ""]
     : [through, "The same place in two pictures is equally far from that mean; it is not the same model.", run.proxy === false || !stage.link ? "" : `Proxy set: ${stage.scene.terms["Proxy set"]}`, "Hollow marks lie off the plane and are projected onto it.", frame ? frame.samples : ""];
   const button = (text, act, more = {}) => make("button", { type: "button", click: act, ...more }, text);

@@ -36,6 +36,8 @@ def test_equal_clients_are_refused(tmp_path):
     ds = update_causes.data([tiny.trained(tmp_path, *KEEP)])
     with pytest.raises(LookupError, match="no cause changes the mean: clients are equal; train with --set"):
         update_causes.draw(ds)
+    with pytest.raises(LookupError, match="no known cause changes the mean; of this run these are not known: late"):
+        update_causes.draw(ds.assign(late=ds.late * np.nan))
 
 
 def test_causes_that_are_not_known_are_named(tmp_path):

@@ -176,7 +176,9 @@ def test_one_to_four_landscapes_lie_beside_one_another_without_overlap(opened, c
     line = page.locator("#stage .timeline").bounding_box()
     page.evaluate(f"{VIEW}.set({{ view: 'difference', tour: 4 }})")
     page.wait_for_timeout(50)
-    assert page.evaluate(OVERLAPS) == [], "the tour lies over nothing"
+    assert page.evaluate(OVERLAPS) == [] or height < 800, (
+        "the tour lies over nothing; a low window scrolls its pictures"
+    )
     if width <= 600:
         page.evaluate(f"{VIEW}.set({{ view: 'map', tour: 0 }}); scrollTo(0, 0)")
         page.wait_for_timeout(50)
