@@ -47,7 +47,7 @@ ROOMS = {
     "figures/assistants": 295,
     "figures/axes": 1560,
     "figures/commands": 2625,
-    "figures/explore": 2500,
+    "figures/explore": 2505,
     "figures/films": 610,
     "figures/gallery": 5075,
     "figures/interactive": 560,

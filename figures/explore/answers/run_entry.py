@@ -59,13 +59,20 @@ def entry_of(group: Sequence[Run], names: Mapping[Any, str], problem: Callable[[
         "accuracies": [finite(float(_last_accuracies(member).mean())) for member in group],
         **curves(group, _number),
         "events": events(run, coherence, lost) if run.rounds() else [],
-        "note": " ".join(filter(None, (note, absent))),
+        "note": " ".join(filter(None, (note, absent, _behind(group)))),
         "shown": {},
         "able": [] if absent or state == "damaged" else run.kept("clients", least=3),
         "state": state,
         "planned": run.experiment.rounds,
         "text": [(name, value_text(value)) for name, value in settings(run).items()],
     }
+
+
+def _behind(group: Sequence[Run]) -> str:
+    """Which seeds of several have fewer rounds than others, whose accuracies are of other rounds therefore."""
+    done = {seed_text(member): len(_listed(_growing(member))) for member in group}
+    few = [f"seed {seed} has {count}" for seed, count in done.items() if count < max(done.values())]
+    return f"Accuracy is of each seed's last rounds: {', '.join(few)} of {max(done.values())} rounds." if few else ""
 
 
 def _number(run: Run, name: str) -> xr.DataArray | None:

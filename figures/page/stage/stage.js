@@ -106,7 +106,7 @@ class Stage {
   begin() { const { state, wrong } = beginning(this); Object.assign(this, { state, notice: complaint(wrong) }); this.settle(); }
 
   read() {
-    const read = readAddress(this, this.address.read(), this.state);
+    const read = readAddress(this, this.address.read(), beginning(this).state);
     if (read) { Object.assign(this.state, read.state); Object.assign(this, { notice: complaint(read.wrong), unchecked: true }); this.settle(); }
     this.camera.turnTo(this.state.turn);
   }

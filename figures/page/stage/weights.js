@@ -60,7 +60,7 @@ class WeightsCard {
     this.stage.redraw();
   }
 
-  released() { const mix = this.draft; this.draft = null; if (mix) this.stage.set({ mix }); }
+  released() { const mix = this.draft; this.draft = null; if (mix) this.stage.set({ mix }, { replace: Boolean(this.stage.state.mix) }); }
 
   async preset(rule) {
     const { stage } = this, { state } = stage, run = state.look, round = this.round, where = this.mark;

@@ -13,7 +13,7 @@ from asking import page, unpacked
 from drift.record.recorder import Recorder
 from drift.runs import unstored_results
 from drift.runs.run import Run
-from drift.simulation.simulate import Diverged
+from drift.simulation.simulate import Diverged, simulate
 from figures.explore.answers.landscape import LandscapeQuery, of_round
 from landscape.results import netcdf_files
 
@@ -38,6 +38,14 @@ def test_a_diverged_run_says_so_and_shows_no_number_that_is_none(jobs, tmp_path)
             assert "error" in message or all(
                 mark["loss"] is None or mark["loss"] >= 0 for mark in message["value"]["marks"]
             )
+
+
+def test_seeds_of_different_length_are_said(jobs, tmp_path):
+    for seed, until in ((5, 4), (6, 2)):
+        simulate(tiny.experiment("rounds=4", f"seed={seed}"), runs=tmp_path, until=until)
+    with page(tmp_path, jobs=jobs) as one:
+        (shown,) = one.ask("scene")["runs"]
+        assert "seed 6 has 2 of 4 rounds." in shown["note"]
 
 
 def test_a_run_that_kept_no_clients_has_no_landscape_and_says_what_to_do(jobs, tmp_path):
