@@ -25,11 +25,11 @@ ROOT = Path(__file__).parents[2]
 IMAGES = ROOT / "docs" / "images"
 WIDE, HIGH = 1380, 860
 VIEWS = {
-    "plane": ("round=117&view=map", {}),
     "samples": ("round=117&view=map&model=end", {}),
     "drift": ("round=117&view=path&below=client_variance", {"color_scheme": "dark"}),
+    "plane": ("round=117&view=map", {}),
 }
-"""Name: selection of the explorer, and options of the browser's page."""
+"""Name: selection of the explorer, and options of the browser's page; the last is at rest, as all its work is done."""
 SECTIONS = {"landscape": "#runs=fedavg,ima&view=relief"}
 """Name: place in the report, or selection of its stage."""
 SETTLED = """() => { const view = document.getElementById("stage").view;
