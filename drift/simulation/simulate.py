@@ -69,9 +69,9 @@ def simulate(
         workers: Processes that share the clients of a round; the bits are those of one.
         cluster: Address of a Dask scheduler, such as tcp://host:8786, whose workers share them in place of these.
         until: Stop after this many rounds; the same call without it goes on. None: train all rounds.
-        stop: "early warning", or a function of (number of a round, its numbers), called after each recorded round. A
-            text that it returns ends the training, is warned of and stands in `run.about["stopped"]`; the round that
-            was trained meanwhile is recorded too. The same call goes on.
+        stop: "early warning", or a function of (number of a round, its numbers), called after each recorded round,
+            first of those on disk. A text that it returns ends the training at once, is warned of and stands in
+            `run.about["stopped"]`. The same call trains no further; without `stop` it goes on.
 
     Raises:
         Diverged: If nothing finite is left to go on with.
@@ -87,15 +87,16 @@ def simulate(
     run = Run(folder, Context(Path(data) if data is not None else None))
     done, reason = run.committed, ""
     rule = StopRule(stop, experiment.rounds, "loss", folder)
-    if rule.reason:
-        describe_stop(folder, rule.reason)
-        return run
     about = described(folder, experiment)
     round_headers.complete_rounds(folder, done, gaps=False)
     if done:
         (known := chain.read(folder)).require(*known.wrong)
     last = experiment.rounds if until is None else min(until, experiment.rounds)
     if done >= last and about:
+        return run
+    if rule.reason:
+        with locks.locked(folder):
+            describe_stop(folder, rule.reason)
         return run
     with torch_threads(experiment.threads):
         content = read_data(experiment, run.context.data)

@@ -69,7 +69,9 @@ def _view(plane: xr.Dataset) -> np.ndarray:
     sizes = np.ptp(ends, axis=1)
     for side, most in enumerate((_FLAT * sizes[1], sizes[0] / _TALL)):
         if sizes[side] > most:
-            marks = plane[f"mark_{('alpha', 'beta')[side]}"].values
+            name = ("alpha", "beta")[side]
+            marks = np.append(plane[f"mark_{name}"].values, plane[f"minimum_{name}"].values)
+            marks = marks[(marks >= ends[side][0]) & (marks <= ends[side][1])]
             middle, reach = (marks.max() + marks.min()) / 2, max(most / 2, (0.58, 0.68)[side] * np.ptp(marks))
             ends[side] = np.clip([middle - reach, middle + reach], *ends[side])
     return ends

@@ -74,7 +74,7 @@ def test_an_object_from_a_script_is_found_again(elsewhere, kind):
     moved = elsewhere / "moved"
     moved.mkdir()
     (elsewhere / "script.py").rename(moved / "script.py")
-    again = drift.open(folder.parent, trust=f"moved/script.py:{NAMES[kind]}")
+    again = drift.open(folder.parent, trust=["mine:net", f"moved/script.py:{NAMES[kind]}"])
     assert again.experiment.hash == found.experiment.hash
 
 

@@ -267,3 +267,10 @@ def test_a_simulation_whose_rate_is_too_high_is_stopped(tmp_path):
         again = drift.simulate("digits-shards2", *TINY, "local.lr=500", runs=tmp_path, stop="early warning")
     assert again.committed == 1 and again.about["stopped"] == run.about["stopped"], "it stays stopped"
     assert drift.simulate("digits-shards2", *TINY, "local.lr=500", runs=tmp_path, until=2).committed == 2
+
+
+def test_a_whole_run_is_not_called_stopped(tmp_path):
+    whole = (*TINY, "local.lr=500", "rounds=2")
+    run = drift.simulate("digits-shards2", *whole, runs=tmp_path)
+    again = drift.simulate("digits-shards2", *whole, runs=tmp_path, stop=lambda *_: "enough")
+    assert again.committed == run.committed == 2 and "stopped" not in again.about
