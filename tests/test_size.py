@@ -59,7 +59,7 @@ ROOMS = {
     "figures/texts": 805,
     "landscape": 65,
     "landscape/batched_training": 190,
-    "landscape/curvature": 975,
+    "landscape/curvature": 995,
     "landscape/datasets": 985,
     "landscape/geometry": 645,
     "landscape/measures": 655,

@@ -123,7 +123,7 @@ def extreme(
     pairs_found = (state.combined(columns[:, index]) for index in order)
     limit, empty = accepted(which, tolerance, largest, dtype), None if vectors else state.basis[:0]
     options: dict[str, Any] = {"spent": state.products, "empty": empty, "wide": wide}
-    lengths = state.longest(columns[:, order]) + 4 * torch.finfo(dtype).eps * largest
+    lengths = np.abs(state.rests(columns[:, order])).sum(axis=0) + 4 * torch.finfo(dtype).eps * largest
     if all(length <= limit(value) for value, length in zip(values[order], lengths, strict=True)):
         weights = np.random.default_rng(seed).choice([-1, 1], len(order)) * np.linspace(0.5, 1, len(order))
         mixes = (columns[:, order] @ (weights * scale) for scale in (1, values[order]))
@@ -218,7 +218,7 @@ def default_rows(start: Tensor, k: int) -> int:
 
 def _search(state: Lanczos, stop: Stop, max_products: int, generator: torch.Generator) -> list[bool]:
     """Products until the pairs look converged and a random vector shows no others; for which ranks that is so."""
-    since, k, rows = 0, stop.k, state.rows
+    since, clear, k, rows = 0, False, stop.k, state.rows
     while True:
         state.step()
         look = stop(state)
@@ -226,16 +226,23 @@ def _search(state: Lanczos, stop: Stop, max_products: int, generator: torch.Gene
             return [True] * k
         if since:
             more = stop.beyond(state, since)
-            if state.used >= k and (more is False or (more is None and state.used == rows)):
-                return [True] * k
-            since = 0 if more or state.exhausted else since
+            clear = state.used >= k and (more is False or (more is None and state.used == rows))
+            since = 0 if clear or more or state.exhausted else since
+        if clear and look:
+            return [True] * k
         if state.products >= max_products:
             return stop.sure()
+        values, columns, _ = state.ritz()
         if (look or state.exhausted) and not since:
             few = k + (rows - k) // 4
             full = rows - state.used < max(3, (rows - k) // 2) and few < state.used
             random = torch.randn(state.size, generator=generator, dtype=torch.float64).to(state.basis)
-            state.insert(random, listed(state.ritz()[0], few, stop.which) if full else None)
+            state.insert(random, listed(values, few, stop.which) if full else None)
             since = state.used
+            continue
+        keep = listed(values, k + (rows - k) // 2, stop.which) if state.used == rows else None
+        rests = np.abs(state.rests(columns[:, listed(values, k, stop.which)])).max(axis=1)
+        if since or not rests.argmax():
+            state.follow(keep)
         else:
-            state.follow(listed(state.ritz()[0], k + (rows - k) // 2, stop.which) if state.used == rows else None)
+            state.insert(int(rests.argmax()), keep)

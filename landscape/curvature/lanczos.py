@@ -26,7 +26,8 @@ class Lanczos:
     """A symmetric matrix A on orthonormal rows Q (s, d), which grow by one per product.
 
     Every image is orthogonalised twice against all rows, and all its overlaps with them are kept, so that `projected`
-    is Q A Q^T to rounding after any number of restarts and of vectors from outside.
+    is Q A Q^T to rounding after any number of restarts and of vectors from outside. What an image has outside of the
+    rows is its rest. Where a vector from outside comes in its place, the rest waits, and may follow later.
 
     Source: Golub and Van Loan 2013, algorithm 10.1.1; Giraud et al. 2005 (two passes); Wu and Simon 2000 (restarts).
 
@@ -42,7 +43,8 @@ class Lanczos:
         self.product, self.rows, self.size = product, min(rows, start.numel()), start.numel()
         self.used, self.products, self.left, self.exhausted, self.tridiagonal = 0, 0, 0.0, False, True
         self._memory = start.new_empty((self.rows if self.rows <= 2 * ROWS else ROWS) + 1, self.size)
-        self._projected, self._open = np.zeros((self.rows, self.rows)), np.zeros(self.rows)
+        self._projected, self._open = np.zeros((self.rows, self.rows)), [np.zeros(self.rows)]
+        self._waiting: list[Tensor] = []  # unit vectors; `_open` has their parts (s,) in the images of the rows
         torch.div(start, norm(start), out=self._memory[0])
 
     @property
@@ -58,11 +60,11 @@ class Lanczos:
     def ritz(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Rising Ritz values (s,), their coefficients (s, s) as columns, and estimated residual lengths (s,)."""
         values, columns = np.linalg.eigh(self.projected)
-        return values, columns, np.linalg.norm(self._open[: self.used, None] * columns, axis=0)
+        return values, columns, np.linalg.norm(self.rests(columns), axis=0)
 
-    def longest(self, columns: np.ndarray) -> np.ndarray:
-        """Bounds (r,) on the residual lengths of Ritz vectors of these coefficients (s, r), as columns."""
-        return np.abs(self._open[: self.used]) @ np.abs(columns)
+    def rests(self, columns: np.ndarray) -> np.ndarray:
+        """Parts (1 + w, r) of residuals along the last rest and w waiting ones, of Ritz vectors (s, r) as columns."""
+        return np.stack([shares[: self.used] @ columns for shares in self._open])
 
     def step(self) -> None:
         """Multiply the newest row by the matrix.
@@ -80,22 +82,33 @@ class Lanczos:
             self._memory = torch.cat([self._memory, more])
         overlap = self._outside(image)
         self._projected[self.used - 1, : self.used] = self._projected[: self.used, self.used - 1] = overlap
-        self.left = self._open[self.used - 1] = norm(self._memory[self.used])
+        self.left = self._open[0][self.used - 1] = norm(self._memory[self.used])
         self.exhausted = self.used == self.size or self.left <= 10 * torch.finfo(image.dtype).eps * length
 
     def follow(self, keep: np.ndarray | None = None) -> None:
         """Let the next row be what the last image has outside; a full basis keeps the Ritz vectors `keep` (r,) only."""
         self._memory[self.used].div_(self.left)
-        self._open[self.used - 1] = 0
+        self._open[0][:] = 0
         if self.used == self.rows and keep is not None:
             self._restart(keep)
 
-    def insert(self, vector: Tensor, keep: np.ndarray | None = None) -> None:
-        """Let the next row be the part of `vector` (d,) outside, after a restart if there are Ritz vectors to keep."""
+    def insert(self, vector: Tensor | int, keep: np.ndarray | None = None) -> None:
+        """Let the next row be the part of `vector` (d,), or of a waiting rest, outside; the last rest waits.
+
+        If there are Ritz vectors to keep, after a restart.
+        """
+        if isinstance(vector, int):
+            self._open.pop(vector)
+            vector = self._waiting.pop(vector - 1)
+        if self.left > 0:
+            self._waiting.append(self._memory[self.used] / self.left)
+            self._open.append(self._open[0].copy())
+            self._open[0][:] = 0
         if keep is not None:
             self._restart(keep)
-        self._outside(vector)
-        self._memory[self.used].div_(norm(self._memory[self.used]))
+        for _ in range(2):  # the second time rids a short remainder of its rounding errors
+            self._outside(vector)
+            vector = self._memory[self.used].div_(norm(self._memory[self.used]))
         self.tridiagonal = False
 
     def combined(self, coefficients: np.ndarray) -> Tensor:
@@ -113,14 +126,14 @@ class Lanczos:
         return (first + second).cpu().numpy()
 
     def _restart(self, keep: np.ndarray) -> None:
-        values, columns, lengths = self.ritz()
-        newest = self._memory[self.used].clone()
+        values, columns, _ = self.ritz()
+        newest, rests = self._memory[self.used].clone(), self.rests(columns[:, keep])
         turn(self.basis, columns[:, keep])
         self.used = len(keep)
         self._memory[self.used] = newest
-        self._projected[:], self._open[:], self.tridiagonal = 0, 0, False
+        self._projected[:], self.tridiagonal = 0, False
         np.fill_diagonal(self.projected, values[keep])
-        self._open[: self.used] = lengths[keep]
+        self._open = list(np.pad(rests, ((0, 0), (0, self.rows - self.used))))
 
 
 def turn(rows: Tensor, columns: np.ndarray) -> None:

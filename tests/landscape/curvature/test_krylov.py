@@ -164,3 +164,15 @@ def test_a_large_matrix_of_few_different_values_has_all_its_pairs(monkeypatch):
     torch.testing.assert_close(pairs.values, torch.tensor([5.0, 5, 3, 0], dtype=torch.float64), rtol=1e-9, atol=1e-9)
     images = pairs.vectors * matrix
     torch.testing.assert_close(images, pairs.values[:, None] * pairs.vectors, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("seed", [0, 2, 3, 7])
+def test_a_copy_converges_in_single_precision_though_rounding_hides_a_part_of_it(seed):
+    values = torch.arange(1, 241, dtype=torch.float64) ** -0.95
+    values[4] = values[3]
+    single = matrix(values, seed).float()
+    begin = torch.randn(240, generator=torch.Generator().manual_seed(seed))
+    pairs = extreme(lambda v: single @ v, begin, 5, max_products=100)
+    assert pairs.converged.all()
+    torch.testing.assert_close(pairs.values, values[:5], rtol=1e-5, atol=0)
+    torch.testing.assert_close(pairs.vectors @ pairs.vectors.T, torch.eye(5), rtol=0, atol=1e-4)
