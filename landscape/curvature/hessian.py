@@ -19,6 +19,7 @@ from landscape.model.samples import Samples
 from landscape.model.task import Split, Task
 from landscape.model.vectors import takes_models
 from landscape.results.labelled import labelled
+from landscape.results.not_finite import NotFinite
 
 CURVATURES = ("hessian", "gauss_newton")
 """Matrices of which eigenvalues, trace and density are computed; Gauss-Newton omits the curvature of the model."""
@@ -162,7 +163,7 @@ def check_loss(flat: Flat, samples: Samples, *, block: int = 256) -> None:
         require_sum(flat.loss, outputs, targets)
         if not losses.isfinite().all():
             bad = start + int((~losses.isfinite()).nonzero()[0, 0])
-            raise ValueError(
+            raise NotFinite(
                 f"the loss of sample {bad} is {losses[bad - start].item()}; the model must be finite there."
             )
         start += len(batch)

@@ -1,4 +1,4 @@
-"""Batch statistics that a result states: told where models are evaluated, and joined where a result is complete."""
+"""Batch statistics and excluded clients that a result states: told where they are met, joined where it is complete."""
 
 from __future__ import annotations
 
@@ -13,18 +13,26 @@ Result = TypeVar("Result")
 NAMES = ("statistics", "mark_statistics", "calibration")
 """Attributes: statistics of the models, of marks where they differ, and number of samples that they are computed on."""
 
+EXCLUDED = "excluded"
+"""Attribute: clients without a finite model in the rounds that were read, in no mean; "; " between rounds."""
+
 _STATEMENTS: ContextVar[list[Mapping[str, Any]] | None] = ContextVar("statements", default=None)
 
 
 def state(attrs: Mapping[str, Any]) -> None:
-    """State the batch statistics of models to the computation that evaluates them; nothing where `attrs` has none."""
-    statements = _STATEMENTS.get()
-    if statements is not None and "statistics" in attrs:
-        statements.append({name: attrs[name] for name in NAMES if name in attrs})
+    """State what `attrs` has of batch statistics, excluded clients and `read` (a round) to the computation around."""
+    statements, names = _STATEMENTS.get(), (*NAMES, EXCLUDED, "read")
+    if statements is not None and (stated := {name: attrs[name] for name in names if name in attrs}):
+        statements.append(stated)
+
+
+def rounds_read() -> list[int]:
+    """Rounds that the computation around has read so far, ascending."""
+    return sorted({one["read"] for one in _STATEMENTS.get() or () if "read" in one})
 
 
 def states_statistics(function: Callable[Inputs, Result]) -> Callable[Inputs, Result]:
-    """Decorator: a dataset that does not state its batch statistics gets those that were stated during the call.
+    """Decorator: a dataset gets the batch statistics, unless it states its own, and the excluded clients of the call.
 
     A call inside another one states its result to it, and not the parts of it.
     """
@@ -38,8 +46,9 @@ def states_statistics(function: Callable[Inputs, Result]) -> Callable[Inputs, Re
         finally:
             _STATEMENTS.reset(token)
         if isinstance(attrs := getattr(result, "attrs", None), dict):
-            if statements and "statistics" not in attrs:
-                attrs.update(_joined(statements))
+            attrs.update({} if "statistics" in attrs else _joined(statements))
+            if texts := [text for one in statements if EXCLUDED in one for text in one[EXCLUDED].split("; ")]:
+                attrs[EXCLUDED] = "; ".join(dict.fromkeys(texts))
             state(attrs)
         return result
 

@@ -3,6 +3,8 @@ received, and says so, or refuses in one line."""
 
 from __future__ import annotations
 
+import re
+
 import kinds
 import numpy as np
 import pytest
@@ -165,6 +167,50 @@ def test_trainings_done_again_give_the_updates_that_the_server_received(simulate
     parts = drift.counterfactual(simulated, rounds=[2, 3])
     assert float(parts.norm.sel(part="server").max()) < 1e-5  # the step is the mean of the received updates
     assert float(parts.norm.sel(part="sampling").min()) > 1e-3
+
+
+@pytest.fixture(scope="module")
+def four(tmp_path_factory) -> Run:
+    """Three rounds of all four clients, of a model with a hidden layer."""
+    settings = ("rounds=3", "clients.per_round=4", "task.model=mlp", "task.model_options.hidden=[3]")
+    return tiny.trained(tmp_path_factory.mktemp("four"), *settings, "keep.clients=all", "keep.globals=all")
+
+
+def spoilt(source: Run, folder, factor: float) -> Run:
+    """The source, recorded, with its first client times a factor."""
+    recorder = Recorder(folder)
+    for index in source.rounds():
+        record = source.round(index)
+        first, *rest = (state(source, model) for model in record.clients)
+        models = [{name: values * factor for name, values in first.items()}, *rest]
+        clients = dict(zip(record.ids.tolist(), zip(models, record.sizes.tolist(), strict=True), strict=True))
+        start, end = state(source, record.start), state(source, record.end)
+        recorder.round(start=start, clients=clients, end=end, metrics=record.metrics)
+    return reopened(source, folder)
+
+
+@pytest.fixture(scope="module")
+def excluding(four, tmp_path_factory) -> Run:
+    return spoilt(four, tmp_path_factory.mktemp("excluding") / "run", torch.nan)
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_an_analysis_names_the_clients_that_were_excluded_or_refuses(name, excluding, four):
+    found = answer(excluding, name)
+    if isinstance(found, str):
+        assert name in {*TRAINED, *ABSENT, "noise_or_drift"}, found
+    else:
+        assert re.match(r"round \d of run: client 0", found.attrs["excluded"])
+
+
+NEEDS_FINITE = ("averaging_gap", "client_span", "disagreement", "drift_curvature")
+
+
+@pytest.mark.parametrize("name", NEEDS_FINITE)
+def test_a_client_whose_loss_is_not_finite_is_named(name, four, tmp_path):
+    found = answer(spoilt(four, tmp_path / "run", 1e25), name)
+    assert isinstance(found, str), found
+    assert " Without a finite loss: client 0 of round " in found
 
 
 def test_clients_without_a_finite_model_are_counted_by_round_and_are_in_no_mean(source, tmp_path):
