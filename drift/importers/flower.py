@@ -145,7 +145,8 @@ class _Recording:
             bound.apply_defaults()
             rounds = bound.arguments.get("num_rounds")
             self.recorder.stop_by(self.stop, None if rounds is None else self.recorder.next + rounds)
-            self._say_stopped()
+            if self.recorder.stopped:
+                _LOG.warning("fedscape stops the training: %s", self.recorder.stopped)
         if (evaluate := bound.arguments.get("evaluate_fn")) is not None:
             bound.arguments["evaluate_fn"], self.evaluated = self._evaluating(evaluate), True
         try:
@@ -206,14 +207,11 @@ class _Recording:
             return
         try:
             self.recorder.round(**pending)
-            self._say_stopped()
+            if self.recorder.stopped:
+                _LOG.warning("fedscape stops the training: %s", self.recorder.stopped)
         except (ValueError, LookupError, RuntimeError, OSError) as reason:
             self.stopped = True
             _LOG.warning("fedscape records no further rounds, training goes on: %s", reason)
-
-    def _say_stopped(self) -> None:
-        if self.recorder.stopped:
-            _LOG.warning("fedscape stops the training: %s", self.recorder.stopped)
 
     def _client(self, reply: Any) -> tuple[Any, tuple[State, int]] | None:
         """Name, model and number of samples in a reply; None without a model."""

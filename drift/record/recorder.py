@@ -46,8 +46,7 @@ class Recorder:
         metrics: Names of the metrics of `round` by the usual name that they stand for, such as
             {"accuracy": "test_acc"}.
         stop: "early warning", or a function of (number of a round, its numbers) that returns a reason to stop or None.
-            The attribute `stopped` and `run.json` then have the reason; rounds can still be recorded. A folder whose
-            rounds meet `stop` is stopped from the beginning; without `stop` it goes on.
+            The attribute `stopped` and `run.json` have the reason, also when the folder is reopened with `stop`.
 
     Raises:
         ValueError: If a policy cannot be read, or the folder has another kind of run or other policies.

@@ -90,18 +90,13 @@ def analysis(*dims: str, cost: Cost) -> Callable[[Function], Function]:
 
 def _without_loss(run: Run) -> str:
     """Clients without a finite test loss in the rounds that were read, as a sentence; "" if there are none."""
-    import numpy as np
+    from landscape.model.losses import normalised
 
-    from landscape.model.model import buffers_of, plain
-    from landscape.sweep.evaluate import evaluate
-    from landscape.sweep.evaluation import Evaluation
-
-    lost, evaluation = list[str](), Evaluation(split="test", metrics=("loss",))
+    task, samples, lost = run.task, run.task.split("test"), list[str]()
     for record in map(run.round, stated.rounds_read()):
-        if (models := record.clients) is not None:
-            points, buffers = np.eye(len(models)), buffers_of(models)
-            fine = evaluate(run.task, plain(models), points, buffers=buffers, evaluation=evaluation)["loss"].isfinite()
-            lost += [f"client {k} of round {record.index}" for k in record.ids[~fine].tolist()]
+        for client, model in zip(record.ids.tolist(), () if record.clients is None else record.clients, strict=False):
+            losses = normalised(task.per_sample, task.outputs(model, samples), samples.targets)
+            lost += [] if losses.isfinite().all() else [f"client {client} of round {record.index}"]
     return f" Without a finite loss: {', '.join(lost)}; name other rounds." if lost else ""
 
 

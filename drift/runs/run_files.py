@@ -19,7 +19,7 @@ from drift.store import chain, files, links, paths, round_headers, server_state
 from drift.store.round_headers import read_small_arrays
 from drift.store.round_record import Round
 from landscape.results.notebook_table import notebook_table
-from landscape.results.stated import EXCLUDED, state
+from landscape.results.stated import state
 
 
 @dataclass(frozen=True, repr=False)
@@ -160,7 +160,7 @@ class RunFiles(DescribedRun):
     def state_excluded(self, index: int, clients: Iterable[Any]) -> None:
         """State clients that have no finite model in a round to the result that is computed (attribute `excluded`)."""
         if numbers := ", ".join(str(int(client)) for client in clients):
-            state({EXCLUDED: f"round {index} of {self.name}: client {numbers}"})
+            state({"excluded": f"round {index} of {self.name}: client {numbers}"})
 
     def require_round(self, index: int) -> int:
         """Number of a round of the run; negative indices count from the last complete one.

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from figures.texts import console
-from landscape.results.stated import EXCLUDED
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -114,7 +113,7 @@ def row(address: RunRound, result: xr.Dataset | None, error: Exception | None) -
     for name, values in (result.data_vars if result is not None else {}).items():
         if not values.ndim and len(line) < MOST + 2 and values.dtype.kind in "fiub":
             line[str(name)] = values.item()
-    line |= {EXCLUDED: result.attrs[EXCLUDED]} if result is not None and EXCLUDED in result.attrs else {}
+    line |= {} if result is None else {name: result.attrs[name] for name in ("excluded",) if name in result.attrs}
     return line | {"reason": "" if error is None else " ".join((str(error) or type(error).__name__).split())}
 
 

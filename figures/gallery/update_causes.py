@@ -11,6 +11,7 @@ from figures.axes import curves
 from figures.gallery import _selected
 from figures.looks import style
 from figures.looks.look import current
+from figures.selection.identity import UNEQUAL
 
 NEEDS = "runs of any methods, trained in one setting, that kept their clients"
 
@@ -42,6 +43,5 @@ def draw(ds: xr.Dataset) -> Figure:
     return style.key(figure, axs.flat, title="; ".join(filter(None, (about, curves.band(ds)))))
 
 
-WORDS = {"steps": "unequal steps", "late": "old models", "stopped": "clients that stop", "partial": "parts not sent"}
-WORDS |= {"sent": "compression, clipping", "noise": "server noise"}
+WORDS = {**UNEQUAL, "noise": "server noise"}
 """The causes by name, in the order in which they act."""

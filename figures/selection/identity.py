@@ -19,9 +19,9 @@ from landscape.model.losses import counted
 IDENTITY = ("methods", "data", "partition", "seeds", "rounds", "samples")
 """Parts of an identity; each is an attribute identity_PART of a figure's data."""
 
-UNEQUAL = {"late": "old models", "partial": "parts not sent", "sent": "changed updates", "steps": "unequal steps"}
-UNEQUAL |= {"stopped": "clients that stop", "own start": "starts of their own"}
-"""Words for what `Run.unequal` names."""
+UNEQUAL = {"steps": "unequal steps", "late": "old models", "own start": "other starts", "stopped": "clients that stop"}
+UNEQUAL |= {"partial": "parts not sent", "sent": "changed updates"}
+"""Words for what `Run.unequal` names, in the order in which they act."""
 
 MOST = 3
 """Groups of runs left out that the line below a figure lists; its numbers list all."""
@@ -84,7 +84,7 @@ def _partition(run: Run) -> tuple[str, str]:
     clients = run.experiment.clients
     cohorts = map(run.cohort_size, run.rounds()) if run.about.get("imported") else [clients.per_round]
     sizes = _span(int(size) for size in cohorts if np.isfinite(size))
-    words = [UNEQUAL[name] for name in run.unequal.split(", ") if name]
+    words = [word for name, word in UNEQUAL.items() if name in run.unequal.split(", ")]
     unequal = " with " * bool(words) + " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
     return partition_label(run), f"{sizes} of {clients.number} clients per round{unequal}"
 

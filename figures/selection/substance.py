@@ -17,7 +17,6 @@ from figures.selection import sampling_error
 from figures.selection.groups import grouped
 from figures.selection.panels import equal_panels, panels
 from figures.selection.statistics_text import statistics_text
-from landscape.results.stated import EXCLUDED
 
 
 def remarks(figure: Figure, ds: xr.Dataset, *, needs: str, samples: int | None = None) -> list[str]:
@@ -60,7 +59,7 @@ def _statistics(ds: xr.Dataset) -> list[str]:
 
 def _excluded(ds: xr.Dataset) -> list[str]:
     """Which clients have no finite model and are in no mean; the rounds of three, and how many there are."""
-    rounds = str(ds.attrs.get(EXCLUDED, "")).split("; ")
+    rounds = str(ds.attrs.get("excluded", "")).split("; ")
     more = f" and {len(rounds) - 3} other rounds" if len(rounds) > 3 else ""
     return [f"left out, as their models are not finite: {', '.join(rounds[:3])}{more}"] if rounds[0] else []
 

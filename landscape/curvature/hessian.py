@@ -105,8 +105,7 @@ def top_eigenvalues(
         LookupError: If the back end's package is not installed.
     """
     solver = plugins.load("landscape.spectra", backend, "Hessian back end")
-    if which not in WHICH:
-        raise ValueError(plugins.unknown("choice of eigenvalues", which, WHICH))
+    plugins.require_known("choice of eigenvalues", which, WHICH)
     least = 2 if which == "both" else 1
     if not least <= k <= theta.numel():
         raise ValueError(
@@ -135,8 +134,7 @@ def pose(
     Raises:
         ValueError: If the curvature is unknown, the split is empty, or the gradient is not the loss's own.
     """
-    if curvature not in CURVATURES:
-        raise ValueError(plugins.unknown("curvature", curvature, CURVATURES))
+    plugins.require_known("curvature", curvature, CURVATURES)
     theta, samples = theta.detach(), task.split(split)
     flat = task.flat(theta)
     flat.load(theta, buffers)

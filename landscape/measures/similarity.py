@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from landscape.plugins import unknown
+from landscape.plugins import require_known
 from landscape.results.not_finite import NotFinite
 
 
@@ -81,8 +81,7 @@ Alignment = Callable[[Tensor | None, Tensor | None], float]
 
 def _kernel(name: str) -> tuple[Prepared, Alignment]:
     kernels: dict[str, tuple[Prepared, Alignment]] = {"linear": (_features, _linear), "rbf": (_rbf_matrix, _inner)}
-    if name not in kernels:
-        raise ValueError(unknown("kernel", name, kernels))
+    require_known("kernel", name, kernels)
     return kernels[name]
 
 

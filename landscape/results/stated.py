@@ -13,15 +13,12 @@ Result = TypeVar("Result")
 NAMES = ("statistics", "mark_statistics", "calibration")
 """Attributes: statistics of the models, of marks where they differ, and number of samples that they are computed on."""
 
-EXCLUDED = "excluded"
-"""Attribute: clients without a finite model in the rounds that were read, in no mean; "; " between rounds."""
-
 _STATEMENTS: ContextVar[list[Mapping[str, Any]] | None] = ContextVar("statements", default=None)
 
 
 def state(attrs: Mapping[str, Any]) -> None:
     """State what `attrs` has of batch statistics, excluded clients and `read` (a round) to the computation around."""
-    statements, names = _STATEMENTS.get(), (*NAMES, EXCLUDED, "read")
+    statements, names = _STATEMENTS.get(), (*NAMES, "excluded", "read")
     if statements is not None and (stated := {name: attrs[name] for name in names if name in attrs}):
         statements.append(stated)
 
@@ -47,8 +44,8 @@ def states_statistics(function: Callable[Inputs, Result]) -> Callable[Inputs, Re
             _STATEMENTS.reset(token)
         if isinstance(attrs := getattr(result, "attrs", None), dict):
             attrs.update({} if "statistics" in attrs else _joined(statements))
-            if texts := [text for one in statements if EXCLUDED in one for text in one[EXCLUDED].split("; ")]:
-                attrs[EXCLUDED] = "; ".join(dict.fromkeys(texts))
+            if rounds := [text for one in statements if "excluded" in one for text in one["excluded"].split("; ")]:
+                attrs["excluded"] = "; ".join(dict.fromkeys(rounds))
             state(attrs)
         return result
 

@@ -64,5 +64,5 @@ def test_what_is_unequal_is_a_list_in_english(tmp_path):
     settings = (*KEEP, "clients.stops=0.5", "clients.late=2", "local.compress=8-bit")
     run = tiny.trained(tmp_path, *settings)
     ds = gallery.load("update-causes").data([run])
-    words = "3 of 4 clients per round with old models, changed updates and clients that stop · "
+    words = "3 of 4 clients per round with old models, clients that stop and changed updates · "
     assert words in ds.attrs["identity"]
