@@ -26,7 +26,7 @@ SILENT = {
 
 ROOMS = {
     "drift": 25,
-    "drift/analyses": 6140,
+    "drift/analyses": 6145,
     "drift/claims": 1295,
     "drift/config": 1010,
     "drift/diagnosis": 505,

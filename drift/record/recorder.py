@@ -43,8 +43,7 @@ class Recorder:
         method, data, partition: Their names, such as "FedProx", "CIFAR-10", "Dirichlet(0.3)".
         seed: Seed of the training.
         settings: Other settings of the training by name: numbers, texts, lists, tables. Absent ones are "unknown".
-        metrics: Names of the metrics of `round` by the usual name that they stand for, such as
-            {"accuracy": "test_acc"}.
+        metrics: Names of the metrics of `round` by the usual name, such as {"accuracy": "test_acc"}.
         stop: "early warning", or a function of (number of a round, its numbers) that returns a reason to stop or None.
             The attribute `stopped` and `run.json` have the reason, also when the folder is reopened with `stop`.
 

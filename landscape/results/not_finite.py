@@ -4,4 +4,4 @@ from __future__ import annotations
 
 
 class NotFinite(ValueError):
-    """A model is not finite where it has to be; an analysis of a run adds which client that is."""
+    """A model is not finite where it has to be; who knows whose model it is adds that."""

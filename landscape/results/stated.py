@@ -1,4 +1,4 @@
-"""Batch statistics and excluded clients that a result states: told where they are met, joined where it is complete."""
+"""Batch statistics and excluded models that a result states: told where they are met, joined where it is complete."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _STATEMENTS: ContextVar[list[Mapping[str, Any]] | None] = ContextVar("statements
 
 
 def state(attrs: Mapping[str, Any]) -> None:
-    """State what `attrs` has of batch statistics, excluded clients and `read` (a round) to the computation around."""
+    """State what `attrs` has of batch statistics, excluded models and `read` (a round) to the computation around."""
     statements, names = _STATEMENTS.get(), (*NAMES, "excluded", "read")
     if statements is not None and (stated := {name: attrs[name] for name in names if name in attrs}):
         statements.append(stated)
@@ -25,11 +25,11 @@ def state(attrs: Mapping[str, Any]) -> None:
 
 def rounds_read() -> list[int]:
     """Rounds that the computation around has read so far, ascending."""
-    return sorted({one["read"] for one in _STATEMENTS.get() or () if "read" in one})
+    return sorted({stated["read"] for stated in _STATEMENTS.get() or () if "read" in stated})
 
 
 def states_statistics(function: Callable[Inputs, Result]) -> Callable[Inputs, Result]:
-    """Decorator: a dataset gets the batch statistics, unless it states its own, and the excluded clients of the call.
+    """Decorator: a dataset gets the batch statistics, unless it states its own, and the excluded models of the call.
 
     A call inside another one states its result to it, and not the parts of it.
     """
@@ -44,7 +44,7 @@ def states_statistics(function: Callable[Inputs, Result]) -> Callable[Inputs, Re
             _STATEMENTS.reset(token)
         if isinstance(attrs := getattr(result, "attrs", None), dict):
             attrs.update({} if "statistics" in attrs else _joined(statements))
-            if rounds := [text for one in statements if "excluded" in one for text in one["excluded"].split("; ")]:
+            if rounds := [text for stated in statements for text in stated.get("excluded", "").split("; ") if text]:
                 attrs["excluded"] = "; ".join(dict.fromkeys(rounds))
             state(attrs)
         return result

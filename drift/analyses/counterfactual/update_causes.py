@@ -74,8 +74,8 @@ def update_causes(run: Run, *, rounds: Sequence[int] | None = None, workers: int
 def update_causes_effort(run: Run, **options: Any) -> Effort:
     """Effort of `update_causes` with the same options; a run of another program is not trained again."""
     values, cohort = complete_options(update_causes, run, options), run.experiment.clients.per_round
-    each = 0 if run.about.get("imported") else 1 + ("steps" in run.unequal) + ("late" in run.unequal)
-    trainings = each * cohort * len(selected_rounds(run, "clients", values.rounds, ROUNDS))
+    trained = 0 if run.about.get("imported") else 1 + ("steps" in run.unequal) + ("late" in run.unequal)
+    trainings = trained * cohort * len(selected_rounds(run, "clients", values.rounds, ROUNDS))
     return effort(run, trainings=trainings, forwards=0, memory=32 * cohort * run.layout.size, workers=values.workers)
 
 
