@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import wraps
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, cast
 
 import xarray as xr
@@ -59,7 +59,7 @@ def check(module: NamedFigure, *, name: str, styled: bool) -> CheckedFigure:
     """
     drawing = style.styled(module.draw) if styled else module.draw
 
-    @stated.states_statistics
+    @partial(stated.states_statistics, statistics=False)
     @wraps(module.data)
     def data(runs: Sequence[Run], **options: Any) -> xr.Dataset:
         drawing = look.current()

@@ -28,8 +28,10 @@ def rounds_read() -> list[int]:
     return sorted({stated["read"] for stated in _STATEMENTS.get() or () if "read" in stated})
 
 
-def states_statistics(function: Callable[Inputs, Result]) -> Callable[Inputs, Result]:
+def states_statistics(function: Callable[Inputs, Result], *, statistics: bool = True) -> Callable[Inputs, Result]:
     """Decorator: a dataset gets the batch statistics, unless it states its own, and the excluded models of the call.
+
+    Without `statistics` it gets the excluded models alone.
 
     A call inside another one states its result to it, and not the parts of it.
     """
@@ -43,7 +45,7 @@ def states_statistics(function: Callable[Inputs, Result]) -> Callable[Inputs, Re
         finally:
             _STATEMENTS.reset(token)
         if isinstance(attrs := getattr(result, "attrs", None), dict):
-            attrs.update({} if "statistics" in attrs else _joined(statements))
+            attrs.update(_joined(statements) if statistics and "statistics" not in attrs else {})
             if rounds := [text for stated in statements for text in stated.get("excluded", "").split("; ") if text]:
                 attrs["excluded"] = "; ".join(dict.fromkeys(rounds))
             state(attrs)
