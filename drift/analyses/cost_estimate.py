@@ -21,7 +21,7 @@ class Effort:
         trainings: Local trainings of one client.
         forwards: Forward passes of one sample.
         memory: Largest number of bytes for models and outputs.
-        seconds: Estimate; NaN where the run recorded no time.
+        seconds: Estimate; NaN where the run recorded no time, or is of another program, whose settings are unknown.
     """
 
     trainings: int
@@ -46,8 +46,8 @@ def effort(run: Run, *, trainings: int, forwards: int, memory: int, workers: int
     if workers < 1:
         raise ValueError(f"workers is {workers}; give 1 or more.")
     recorded, spec = run.metrics(), run.experiment
-    if "seconds" not in recorded or not len(recorded["round"]):
-        return Effort(trainings, forwards, memory, float("nan"))
+    if run.about.get("imported") or "seconds" not in recorded or not len(recorded["round"]):
+        return Effort(trainings, forwards, memory, float("nan") if trainings or forwards else 0.0)
     per_client = float(np.nanmedian(recorded.seconds)) / spec.clients.per_round
     samples = float(np.mean([len(numbers) for numbers in run.parts]))
     passes = spec.local.steps * spec.local.batch if spec.local.steps is not None else spec.local.epochs * samples

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from landscape.plugins import unknown
+from landscape.plugins import require_known
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,8 +49,7 @@ def require_papers(*papers: str) -> None:
         ValueError: With the nearest name.
     """
     for paper in papers:
-        if paper not in PAPERS:
-            raise ValueError(unknown("paper", paper, sorted(PAPERS)))
+        require_known("paper", paper, sorted(PAPERS))
 
 
 def check(runs: Sequence[Run], *papers: str) -> list[Verdict]:

@@ -145,6 +145,8 @@ class _Recording:
             bound.apply_defaults()
             rounds = bound.arguments.get("num_rounds")
             self.recorder.stop_by(self.stop, None if rounds is None else self.recorder.next + rounds)
+            if self.recorder.stopped:
+                _LOG.warning("fedscape stops the training: %s", self.recorder.stopped)
         if (evaluate := bound.arguments.get("evaluate_fn")) is not None:
             bound.arguments["evaluate_fn"], self.evaluated = self._evaluating(evaluate), True
         try:

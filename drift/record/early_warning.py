@@ -22,7 +22,7 @@ WORDS = {
     "rank": "fall of the log rank of updates",
     "client": "log longest / second update",
     "rate": "log global step / model",
-    "variances": "negative running variances",
+    "variances": "negative or huge running variances",
     "rise": "rise of the log loss",
     "stall": "log lowest / first loss",
 }
@@ -36,6 +36,9 @@ SMOOTH = 3
 """Values in the moving means of coherence, rank and loss: of rounds, of blocks in runs of more than BLOCKS rounds."""
 
 BLOCKS = 300
+
+HUGE = 1e18
+"""Running variances above it count as broken: the square of such an activation is near the largest float32."""
 
 LIMITS = Path(__file__).with_suffix(".json")
 """The limits and what they were fitted to, written by `python -m benchmarks.early_warning calibrate`."""
@@ -84,7 +87,7 @@ def warning_numbers(
         gram: Inner products of the round, shape (m + 3, m + 3).
         weights: Of the clients, such as their samples, shape (m,); clients of weight 0 do not count beside others.
         excluded: Clients whose models were not finite.
-        negative: Fraction of the global model's running variances that are negative.
+        negative: Fraction of the global model's running variances that are negative or huge.
         loss: Test loss.
 
     Returns:
@@ -117,8 +120,8 @@ def warning_numbers(
     }
 
 
-def negative_share(buffers: np.ndarray, entries: Iterable[tuple[str, Sequence[int]]]) -> float:
-    """Fraction of the running variances in floating buffers (b,) that are negative; NaN without any.
+def broken_share(buffers: np.ndarray, entries: Iterable[tuple[str, Sequence[int]]]) -> float:
+    """Fraction of the running variances in floating buffers (b,) that are negative or above HUGE; NaN without any.
 
     Args:
         buffers: The buffers of a model.
@@ -126,7 +129,8 @@ def negative_share(buffers: np.ndarray, entries: Iterable[tuple[str, Sequence[in
     """
     sizes = [(name, prod(shape)) for name, shape in entries]
     names = np.repeat([name.rpartition(".")[2] == "running_var" for name, _ in sizes], [size for _, size in sizes])
-    return float((buffers[names.astype(bool)] < 0).mean()) if names.any() else nan
+    variances = buffers[names.astype(bool)]
+    return float(((variances < 0) | (variances > HUGE)).mean()) if names.any() else nan
 
 
 class Watch:
@@ -221,7 +225,7 @@ class StopRule:
         Args:
             index: Number of the round.
             arrays: As they are stored: gram, sizes, extras.excluded where there are any, and metric.NAME.
-            negative: Fraction of the global model's running variances that are negative.
+            negative: Fraction of the global model's running variances that are negative or huge.
         """
         metrics = {name.removeprefix("metric."): float(arrays[name]) for name in arrays if name.startswith("metric.")}
         excluded, loss = len(arrays.get("extras.excluded", ())), metrics.get(self._loss, nan)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from drift.record.early_warning import Stop, StopRule, negative_share
+from drift.record.early_warning import Stop, StopRule, broken_share
 from drift.record.flat_arrays import FlatArrays, State, Vectors, gram
 from drift.record.recorded_files import RecordedFiles, read_description
 from drift.record.round_arguments import number_clients, origin_of, require_unequal, round_numbers
@@ -43,10 +43,9 @@ class Recorder:
         method, data, partition: Their names, such as "FedProx", "CIFAR-10", "Dirichlet(0.3)".
         seed: Seed of the training.
         settings: Other settings of the training by name: numbers, texts, lists, tables. Absent ones are "unknown".
-        metrics: Names of the metrics of `round` by the usual name that they stand for, such as
-            {"accuracy": "test_acc"}.
+        metrics: Names of the metrics of `round` by the usual name, such as {"accuracy": "test_acc"}.
         stop: "early warning", or a function of (number of a round, its numbers) that returns a reason to stop or None.
-            The attribute `stopped` and `run.json` then have the reason; rounds can still be recorded.
+            The attribute `stopped` and `run.json` have the reason, also when the folder is reopened with `stop`.
 
     Raises:
         ValueError: If a policy cannot be read, or the folder has another kind of run or other policies.
@@ -113,9 +112,10 @@ class Recorder:
         return self._files.next
 
     def stop_by(self, stop: Stop | str | None, rounds: int | None) -> None:
-        """Ask `stop` after each further round of a training of so many rounds; ValueError as of the class."""
+        """Ask `stop` after each round of a training of so many rounds, first of those recorded; ValueError as above."""
         loss = self._training.get("metrics", {}).get("loss", "loss")
-        self._rule, self.stopped = StopRule(stop, rounds, loss, self.folder), ""
+        self._rule = StopRule(stop, rounds, loss, self.folder)
+        self.stopped = self._rule.reason
 
     def model(self) -> dict[str, np.ndarray]:
         """Parameters and floating buffers of the last global model by name, from which training continues.
@@ -214,7 +214,7 @@ class Recorder:
             if len(cohort.ids):
                 previous = cohort.shares.astype(before[0].dtype) @ (cohort.models - before[0])
             self._files.commit(number, about, tensors, {"theta": after[0], "buffers": after[1], "previous": previous})
-            self.stopped = self.stopped or self._rule.ask(number, tensors, negative_share(after[1], flat.buffers))
+            self.stopped = self.stopped or self._rule.ask(number, tensors, broken_share(after[1], flat.buffers))
             if self.stopped:
                 self._files.describe({**self._files.about, "stopped": self.stopped})
         return number

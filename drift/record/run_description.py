@@ -82,8 +82,8 @@ class RecordedCohort:
         is unequal, and `origin` returns the round and the model that a client of which this is stated started from.
 
         Raises:
-            ValueError: If a model is of another layout, a client has no number of samples or no weight, or the weights
-                have no finite sum above 0.
+            ValueError: If a model is of another layout, a client has no number of samples or no weight, `sent` lacks a
+                tensor that its model has, or the weights have no finite sum above 0.
         """
         finite, excluded, partial, recorded = [], [], dict[int, list[bool]](), dict[str, None]()
         for client_id, client in sorted(zip(ids, clients, strict=False)):
@@ -93,9 +93,11 @@ class RecordedCohort:
             try:
                 begun, begin = origin(about)
                 trained, buffers, absent = flat.completed(state, begin)
-                theta, buffers, _ = (
-                    flat.completed(about["sent"], begin) if "sent" in about else (trained, buffers, absent)
-                )
+                theta = trained
+                if "sent" in about:
+                    theta, buffers, lacking = flat.completed(about["sent"], begin)
+                    if more := sorted({*lacking} - {*absent}):
+                        raise ValueError(f"sent lacks tensor {more[0]!r}, which its model has; give all, as decoded.")
             except ValueError as reason:
                 raise ValueError(f"client {client!r}: {reason}") from reason
             if begin is not start:

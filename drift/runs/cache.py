@@ -192,6 +192,7 @@ def _announce(run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str
         run.context.announce(f"{analysis.__name__} of {run.name}: {effort}")
 
 
+@stated.states_statistics
 def estimated_effort(run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str, Any]) -> Any:
     """What the function of the analysis's name and `_effort` in its module says (an `Effort`); None without one."""
     estimate = getattr(sys.modules[analysis.__module__], f"{analysis.__name__}_effort", None)
@@ -235,7 +236,7 @@ def _complete(partial: netcdf_files.Partial) -> xr.Dataset | None:
     return stored if stored is not None and stored.attrs.get("complete") == 1 else None
 
 
-REVISION = {"coherence": 2, "basin_rounds": 2, "update_causes": 2, "early_warning": calibration()["digest"]}
+REVISION = {"coherence": 2, "basin_rounds": 2, "update_causes": 3, "early_warning": f"2 {calibration()['digest']}"}
 """Revision of analyses that compute something else now; results of earlier revisions are not read."""
 
 

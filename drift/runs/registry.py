@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
 
 import drift
-from landscape.results.stated import states_statistics
+from landscape.results import stated
+from landscape.results.not_finite import NotFinite
 
 if TYPE_CHECKING:
     from drift.runs.run import Run
@@ -56,7 +57,8 @@ def analysis(*dims: str, cost: Cost) -> Callable[[Function], Function]:
 
     A variable whose unit is `LOSS_UNITS` gets the unit of the run's losses. A result of a run with unequal clients
     states that, and how they are measured (attribute `unequal`). The result states the batch statistics of the models
-    that were evaluated (`landscape.results.stated`).
+    that were evaluated, and the clients without a finite model (`landscape.results.stated`); an error about numbers
+    that are not finite names the clients without a finite loss.
 
     Args:
         dims: Dimensions of its result, in the order of its variables.
@@ -70,7 +72,10 @@ def analysis(*dims: str, cost: Cost) -> Callable[[Function], Function]:
         def analyse(run: Run, *arguments: Any, **options: Any) -> Any:
             if listed and isinstance(count := options.get("rounds"), int):
                 raise ValueError(f"rounds of {function.__name__} are a list, such as [0, 9]; {count} was given.")
-            dataset = function(run, *arguments, **options)
+            try:
+                dataset = function(run, *arguments, **options)
+            except NotFinite as reason:
+                raise ValueError(f"{reason}{_without_loss(run)}") from reason
             if run.unequal and isinstance(attrs := getattr(dataset, "attrs", None), dict):
                 attrs["unequal"] = f"{run.unequal}: {UNEQUAL}"
             for values in getattr(dataset, "variables", {}).values():
@@ -78,9 +83,21 @@ def analysis(*dims: str, cost: Cost) -> Callable[[Function], Function]:
                     values.attrs["units"] = run.loss_units
             return dataset
 
-        return cast(Function, states_statistics(analyse))
+        return cast(Function, stated.states_statistics(analyse))
 
     return labelled
+
+
+def _without_loss(run: Run) -> str:
+    """Clients without a finite test loss in the rounds that were read, as a sentence; "" if there are none."""
+    from landscape.model.losses import normalised
+
+    task, samples, lost = run.task, run.task.split("test"), list[str]()
+    for record in map(run.round, stated.rounds_read()):
+        for client, model in zip(record.ids.tolist(), () if record.clients is None else record.clients, strict=False):
+            losses = normalised(task.per_sample, task.outputs(model, samples), samples.targets)
+            lost += [] if losses.isfinite().all() else [f"client {client} of round {record.index}"]
+    return f" Without a finite loss: {', '.join(lost)}; name other rounds." if lost else ""
 
 
 def registered() -> dict[str, Registered]:

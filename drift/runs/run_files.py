@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +19,7 @@ from drift.store import chain, files, links, paths, round_headers, server_state
 from drift.store.round_headers import read_small_arrays
 from drift.store.round_record import Round
 from landscape.results.notebook_table import notebook_table
+from landscape.results.stated import state
 
 
 @dataclass(frozen=True, repr=False)
@@ -151,8 +152,15 @@ class RunFiles(DescribedRun):
         return {**metric_names.recorded(self.about), **metric_names.stated()}
 
     def named(self, record: Round) -> Round:
-        """The record with its numbers under their usual names too (`metric_names`)."""
+        """The record with its numbers under their usual names too (`metric_names`); its excluded clients are stated."""
+        state({"read": record.index})
+        self.state_excluded(record.index, record.extras.get("excluded", ()))
         return replace(record, metrics=metric_names.under_usual(record.metrics, self.metric_names))
+
+    def state_excluded(self, index: int, clients: Iterable[Any]) -> None:
+        """State clients that have no finite model in a round to the result that is computed (attribute `excluded`)."""
+        if numbers := ", ".join(str(int(client)) for client in clients):
+            state({"excluded": f"round {index} of {self.name}: client {numbers}"})
 
     def require_round(self, index: int) -> int:
         """Number of a round of the run; negative indices count from the last complete one.

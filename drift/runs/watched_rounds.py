@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import nan
 
-from drift.record.early_warning import negative_share, warning_numbers
+from drift.record.early_warning import broken_share, warning_numbers
 from drift.runs.metric_names import under_usual
 from drift.runs.run import Run
 from drift.store import files
@@ -21,7 +21,7 @@ def watched_numbers(run: Run, record: Round) -> dict[str, float]:
     loss, negative = under_usual(record.metrics, run.metric_names).get("loss", nan), nan
     if (entries := run.about.get("buffers")) and has_buffers(run.folder, record.index):
         stored = files.read_round(run.folder, record.index)
-        negative = nan if stored.end is None else negative_share(stored.end_buffers.numpy(), entries)
+        negative = nan if stored.end is None else broken_share(stored.end_buffers.numpy(), entries)
     excluded, sizes = len(record.extras.get("excluded", ())), record.sizes.numpy()
     known = warning_numbers(record.gram.numpy(), sizes, excluded=excluded, negative=negative, loss=float(loss))
     return {**record.metrics, **known}

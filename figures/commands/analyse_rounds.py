@@ -113,6 +113,7 @@ def row(address: RunRound, result: xr.Dataset | None, error: Exception | None) -
     for name, values in (result.data_vars if result is not None else {}).items():
         if not values.ndim and len(line) < MOST + 2 and values.dtype.kind in "fiub":
             line[str(name)] = values.item()
+    line |= {} if result is None else {name: result.attrs[name] for name in ("excluded",) if name in result.attrs}
     return line | {"reason": "" if error is None else " ".join((str(error) or type(error).__name__).split())}
 
 

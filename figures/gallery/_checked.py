@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import wraps
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, cast
 
 import xarray as xr
@@ -23,6 +23,7 @@ from figures.gallery._paired import cut, paired
 from figures.looks import look, style
 from figures.selection.identity import add_identity, caption
 from figures.selection.run_selection import describe_difference, join_names, refusal, required_runs, select_runs
+from landscape.results import stated
 from landscape.results.netcdf_files import sort_names
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def check(module: NamedFigure, *, name: str, styled: bool) -> CheckedFigure:
     """
     drawing = style.styled(module.draw) if styled else module.draw
 
+    @partial(stated.states_statistics, statistics=False)
     @wraps(module.data)
     def data(runs: Sequence[Run], **options: Any) -> xr.Dataset:
         drawing = look.current()

@@ -12,10 +12,16 @@ from drift.runs.run import Run
 from figures.axes import curves
 from figures.gallery import _selected
 from figures.looks import style
+from figures.looks.look import current
 
 NEEDS = "runs of any methods, trained in one setting"
 
 COST = "seconds"
+
+NEEDED = {"coherence": "takes three rounds of two clients", "rank": "takes three rounds of two clients"}
+NEEDED |= {"client": "takes three clients", "rate": "takes a step", "rise": "takes three test losses"}
+NEEDED |= {"variances": "takes batch normalisation in a recorded run", "stall": "takes three test losses in the third"}
+"""What a detector takes, said where it has no numbers."""
 
 
 @_selected.each_run()
@@ -33,6 +39,8 @@ def draw(ds: xr.Dataset) -> Figure:
     shown = [name for name in ds.detector.values if bool(ds.statistic.sel(detector=name).notnull().any())]
     if not shown:
         raise LookupError("no watched round has a number that a detector reads; show a run of two clients or more.")
+    if absent := [f"{WORDS[name]} ({NEEDED[name]})" for name in ds.detector.values if name not in shown]:
+        current().remark(f"no numbers in the watched rounds: {', '.join(absent)}")
     figure, axs = style.panels(-(-len(shown) // 3), min(len(shown), 3))
     for ax in axs.flat[len(shown) :]:
         ax.remove()

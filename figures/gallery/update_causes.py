@@ -11,6 +11,7 @@ from figures.axes import curves
 from figures.gallery import _selected
 from figures.looks import style
 from figures.looks.look import current
+from figures.selection.identity import UNEQUAL
 
 NEEDS = "runs of any methods, trained in one setting, that kept their clients"
 
@@ -19,17 +20,13 @@ COST = "a minute per run"
 
 @_selected.each_run()
 def data(run: Run) -> xr.Dataset:
-    """Change of the mean update by each cause (percent) and the clients left out, over algorithm, seed, round."""
-    ds = run.cached(update_causes)
-    causes = (100 * ds.relative).assign_attrs(ds.relative.attrs, units="%").to_dataset("cause")
-    return causes.assign(excluded=ds.excluded)
+    """Change of the mean update by each cause, in percent, over algorithm, seed and round."""
+    changes = run.cached(update_causes).relative
+    return (100 * changes).assign_attrs(changes.attrs, units="%").to_dataset("cause")
 
 
 def draw(ds: xr.Dataset) -> Figure:
     """A panel for each cause that changes more than a hundred-thousandth in a run."""
-    if left_out := int(ds.excluded.sum()):
-        current().remark(f"{left_out} times a client was left out, as its model was not finite")
-    ds = ds.drop_vars("excluded")
     if unknown := [str(name) for name in ds.data_vars if bool(ds[name].isnull().any())]:
         current().remark(f"not known in all rounds: {', '.join(unknown)}")
     shown = [name for name in WORDS if name in ds and bool((ds[name] > 1e-3).any())]
@@ -46,6 +43,5 @@ def draw(ds: xr.Dataset) -> Figure:
     return style.key(figure, axs.flat, title="; ".join(filter(None, (about, curves.band(ds)))))
 
 
-WORDS = {"steps": "unequal steps", "late": "old models", "stopped": "clients that stop", "partial": "parts not sent"}
-WORDS |= {"sent": "compression, clipping", "noise": "server noise"}
+WORDS = {**UNEQUAL, "noise": "server noise"}
 """The causes by name, in the order in which they act."""

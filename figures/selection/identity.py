@@ -19,6 +19,9 @@ from landscape.model.losses import counted
 IDENTITY = ("methods", "data", "partition", "seeds", "rounds", "samples")
 """Parts of an identity; each is an attribute identity_PART of a figure's data."""
 
+UNEQUAL = {"steps": "unequal steps", "late": "old models", "own start": "other starts", "stopped": "clients that stop"}
+UNEQUAL |= {"partial": "parts not sent", "sent": "changed updates"}
+"""Words for what `Run.unequal` names, in the order in which they act."""
 
 MOST = 3
 """Groups of runs left out that the line below a figure lists; its numbers list all."""
@@ -71,17 +74,19 @@ def seed_text(run: Run) -> str:
 
 def _partitions(runs: Sequence[Run]) -> str:
     """Partitions with their cohorts; the cohort once where it is that of all."""
-    pairs = _distinct(map(_partition, runs))
-    names, cohorts = zip(*(text.rsplit(", ", 1) for text in pairs), strict=True)
-    return f"{join_names(names)}, {cohorts[0]}" if len(set(cohorts)) == 1 else join_names(pairs)
+    pairs = list(dict.fromkeys(map(_partition, runs)))
+    names, cohorts = zip(*pairs, strict=True)
+    return f"{join_names(names)}, {cohorts[0]}" if len(set(cohorts)) == 1 else join_names([*map(", ".join, pairs)])
 
 
-def _partition(run: Run) -> str:
+def _partition(run: Run) -> tuple[str, str]:
+    """The partition, and the clients of a round."""
     clients = run.experiment.clients
     cohorts = map(run.cohort_size, run.rounds()) if run.about.get("imported") else [clients.per_round]
     sizes = _span(int(size) for size in cohorts if np.isfinite(size))
-    unequal = f" (unequal: {run.unequal.replace(', ', ' and ')})" if run.unequal else ""
-    return f"{partition_label(run)}, {sizes} of {clients.number} clients per round{unequal}"
+    words = [word for name, word in UNEQUAL.items() if name in run.unequal.split(", ")]
+    unequal = " with " * bool(words) + " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
+    return partition_label(run), f"{sizes} of {clients.number} clients per round{unequal}"
 
 
 def _rounds(ds: xr.Dataset, runs: Sequence[Run]) -> str:

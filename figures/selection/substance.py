@@ -46,6 +46,7 @@ def remarks(figure: Figure, ds: xr.Dataset, *, needs: str, samples: int | None =
         *limits,
         *same,
         *_statistics(ds),
+        *_excluded(ds),
         *(sampling_error.sentences(ds, samples, _labels(figure)) if samples else []),
     ]
 
@@ -54,6 +55,13 @@ def _statistics(ds: xr.Dataset) -> list[str]:
     """That marks have other statistics of batch normalisation than the points beside them, where they have."""
     kind, marks = (str(ds.attrs.get(name, "")) for name in ("statistics", "mark_statistics"))
     return [statistics_text("points have", kind, "marks their", marks)] if kind and marks not in ("", kind) else []
+
+
+def _excluded(ds: xr.Dataset) -> list[str]:
+    """Which clients have no finite model and are in no mean; the rounds of three, and how many there are."""
+    rounds = str(ds.attrs.get("excluded", "")).split("; ")
+    more = f" and {len(rounds) - 3} other rounds" if len(rounds) > 3 else ""
+    return [f"left out, as their models are not finite: {', '.join(rounds[:3])}{more}"] if rounds[0] else []
 
 
 def _labels(figure: Figure) -> list[str]:

@@ -19,6 +19,7 @@ from landscape.model.samples import Samples
 from landscape.model.task import Split, Task
 from landscape.model.vectors import takes_models
 from landscape.results.labelled import labelled
+from landscape.results.not_finite import NotFinite
 
 CURVATURES = ("hessian", "gauss_newton")
 """Matrices of which eigenvalues, trace and density are computed; Gauss-Newton omits the curvature of the model."""
@@ -104,8 +105,7 @@ def top_eigenvalues(
         LookupError: If the back end's package is not installed.
     """
     solver = plugins.load("landscape.spectra", backend, "Hessian back end")
-    if which not in WHICH:
-        raise ValueError(plugins.unknown("choice of eigenvalues", which, WHICH))
+    plugins.require_known("choice of eigenvalues", which, WHICH)
     least = 2 if which == "both" else 1
     if not least <= k <= theta.numel():
         raise ValueError(
@@ -134,8 +134,7 @@ def pose(
     Raises:
         ValueError: If the curvature is unknown, the split is empty, or the gradient is not the loss's own.
     """
-    if curvature not in CURVATURES:
-        raise ValueError(plugins.unknown("curvature", curvature, CURVATURES))
+    plugins.require_known("curvature", curvature, CURVATURES)
     theta, samples = theta.detach(), task.split(split)
     flat = task.flat(theta)
     flat.load(theta, buffers)
@@ -162,7 +161,7 @@ def check_loss(flat: Flat, samples: Samples, *, block: int = 256) -> None:
         require_sum(flat.loss, outputs, targets)
         if not losses.isfinite().all():
             bad = start + int((~losses.isfinite()).nonzero()[0, 0])
-            raise ValueError(
+            raise NotFinite(
                 f"the loss of sample {bad} is {losses[bad - start].item()}; the model must be finite there."
             )
         start += len(batch)

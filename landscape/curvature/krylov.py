@@ -108,8 +108,7 @@ def extreme(
         ValueError: If `which` is unknown, k or rows is out of range, or a product is not finite.
     """
     size = start.numel()
-    if which not in WHICH:
-        raise ValueError(plugins.unknown("choice of eigenvalues", which, WHICH))
+    plugins.require_known("choice of eigenvalues", which, WHICH)
     if not 1 + (which == "both") <= k <= size:
         raise ValueError(f"k is {k}, the matrix has {size} eigenvalues; both ends take at least 2, others 1.")
     rows = default_rows(start, k) if rows is None else rows

@@ -9,6 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from landscape.results.not_finite import NotFinite
+
 Product = Callable[[Tensor], Tensor]
 """A symmetric matrix: (d,) -> (d,)."""
 
@@ -76,7 +78,7 @@ class Lanczos:
         self.used, self.products = self.used + 1, self.products + 1
         length = norm(image)
         if not math.isfinite(length):
-            raise ValueError("a matrix-vector product is not finite; the loss has no second derivative at this model.")
+            raise NotFinite("a matrix-vector product is not finite; the loss has no second derivative at this model.")
         if self.used == len(self._memory):
             more = image.new_empty(min(self.rows, 2 * self.used) + 1 - self.used, self.size)
             self._memory = torch.cat([self._memory, more])

@@ -17,7 +17,7 @@ from landscape.model.buffers import require_buffers
 from landscape.model.samples import Samples
 from landscape.model.task import Split, Task, metric_units, split_name
 from landscape.model.vectors import takes_models
-from landscape.plugins import unknown
+from landscape.plugins import require_known
 from landscape.results.notebook_table import notebook_table
 from landscape.sweep.evaluate import evaluate
 from landscape.sweep.evaluation import USUAL, Evaluation, EvaluationOptions
@@ -49,8 +49,7 @@ class Curve:
     buffers: Tensor | None = None
 
     def __post_init__(self) -> None:
-        if self.kind not in get_args(Kind):
-            raise ValueError(unknown("kind of curve", self.kind, get_args(Kind)))
+        require_known("kind of curve", self.kind, get_args(Kind))
         if self.points.ndim != 2 or len(self.points) < 2:
             raise ValueError(f"points have shape {tuple(self.points.shape)}; a curve takes (n, d) with n >= 2.")
 

@@ -11,6 +11,7 @@ from torch import Tensor
 from landscape.model.losses import normalised
 from landscape.model.task import Split, Task
 from landscape.model.vectors import takes_models
+from landscape.results.not_finite import NotFinite
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ def predictions(task: Task, theta: Tensor, *, split: Split = "test", buffers: Te
         raise ValueError(f"targets have shape {shape} and type {kind}; predictions need one class number per sample.")
     outputs = task.outputs(theta, samples, buffers=buffers)
     if bool(outputs.isnan().any()):
-        raise ValueError("the model's outputs are NaN, so it predicts no class; it diverged: give an earlier model.")
+        raise NotFinite("the model's outputs are NaN, so it predicts no class; it diverged: give an earlier model.")
     probabilities = _probabilities(outputs, len(samples)).double().cpu().numpy()
     losses = normalised(task.per_sample, outputs, samples.targets.to(outputs.device)).double().cpu().numpy()
     predicted = probabilities.argmax(1)

@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from landscape.plugins import unknown
+from landscape.plugins import require_known
+from landscape.results.not_finite import NotFinite
 
 
 def cka(x: Tensor, y: Tensor, *, kernel: str = "linear") -> float:
@@ -64,7 +65,7 @@ def mean_cka(outputs: Tensor, *, kernel: str = "linear") -> float:
 def _checked(outputs: Tensor) -> Tensor:
     """Outputs in float64, shape (N, o); zero where they differ by the rounding of their type alone."""
     if not outputs.isfinite().all():
-        raise ValueError("an output is not finite; leave this model out.")
+        raise NotFinite("an output is not finite; leave this model out.")
     rounding = torch.finfo(outputs.dtype).eps if outputs.is_floating_point() else 0.0
     outputs = outputs.detach().double().flatten(1)
     varies = (outputs - outputs.mean(0)).norm() > ROUNDINGS * rounding * outputs.norm()
@@ -80,8 +81,7 @@ Alignment = Callable[[Tensor | None, Tensor | None], float]
 
 def _kernel(name: str) -> tuple[Prepared, Alignment]:
     kernels: dict[str, tuple[Prepared, Alignment]] = {"linear": (_features, _linear), "rbf": (_rbf_matrix, _inner)}
-    if name not in kernels:
-        raise ValueError(unknown("kernel", name, kernels))
+    require_known("kernel", name, kernels)
     return kernels[name]
 
 

@@ -19,7 +19,7 @@ from landscape.plugins.folders import (
 )
 from landscape.plugins.option_types import require_options
 from landscape.plugins.public_names import lazy
-from landscape.plugins.unknown_names import unknown
+from landscape.plugins.unknown_names import require_known, unknown
 
 __all__ = [
     "constant",
@@ -31,6 +31,7 @@ __all__ = [
     "recorded_name",
     "require",
     "require_derived",
+    "require_known",
     "require_options",
     "sentence",
     "single_class",

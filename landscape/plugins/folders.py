@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from landscape.plugins import outside
-from landscape.plugins.unknown_names import unknown
+from landscape.plugins.unknown_names import require_known, unknown
 
 T = TypeVar("T")
 
@@ -147,8 +147,7 @@ def sentence(text: str) -> str:
 
 def _parsed(package: str, name: str) -> ast.Module:
     plain, available = name.replace("-", "_"), names(package)
-    if plain not in available:
-        raise ValueError(unknown("plug-in", name, available))
+    require_known("plug-in", plain, available)
     folders = [Path(folder) for folder in importlib.import_module(package).__path__]  # a user may have added one
     paths = [folder / name for folder in folders for name in (f"{plain}.py", f"{plain}/__init__.py")]
     written = next(path for path in paths if path.exists())

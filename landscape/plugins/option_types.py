@@ -8,7 +8,7 @@ import numbers
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from landscape.plugins.unknown_names import unknown
+from landscape.plugins.unknown_names import require_known
 
 
 def require_options(
@@ -31,8 +31,7 @@ def require_options(
     takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
     accepted = {parameter.name: parameter for parameter in parameters if parameter.name != "partial"}
     for name, value in ((name, options[name]) for name in options if name in accepted or not takes_any):
-        if name not in accepted:
-            raise ValueError(unknown(f"option of {what}", name, accepted))
+        require_known(f"option of {what}", name, accepted)
         kinds = [_KINDS.get(word) for word in _annotation(accepted[name]).split(" | ")]
         if None not in kinds and not any(kind.accepts(value) for kind in kinds if kind):
             words = " or ".join(kind.words for kind in kinds if kind)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 
 def unknown(kind: str, name: str, known: Iterable[str], *, listed: str | None = None) -> str:
@@ -54,3 +54,9 @@ LISTED_BY = {
     "run": "fedscape runs",
 }
 """Commands that list every name of a kind."""
+
+
+def require_known(kind: str, name: str, known: Collection[str]) -> None:
+    """Raise ValueError with the message of `unknown` unless a name is known."""
+    if name not in known:
+        raise ValueError(unknown(kind, name, known))

@@ -1,4 +1,4 @@
-"""Batch statistics that a result states: told where models are evaluated, and joined where a result is complete."""
+"""Batch statistics and excluded models that a result states: told where they are met, joined where it is complete."""
 
 from __future__ import annotations
 
@@ -17,14 +17,21 @@ _STATEMENTS: ContextVar[list[Mapping[str, Any]] | None] = ContextVar("statements
 
 
 def state(attrs: Mapping[str, Any]) -> None:
-    """State the batch statistics of models to the computation that evaluates them; nothing where `attrs` has none."""
-    statements = _STATEMENTS.get()
-    if statements is not None and "statistics" in attrs:
-        statements.append({name: attrs[name] for name in NAMES if name in attrs})
+    """State what `attrs` has of batch statistics, excluded models and `read` (a round) to the computation around."""
+    statements, names = _STATEMENTS.get(), (*NAMES, "excluded", "read")
+    if statements is not None and (stated := {name: attrs[name] for name in names if name in attrs}):
+        statements.append(stated)
 
 
-def states_statistics(function: Callable[Inputs, Result]) -> Callable[Inputs, Result]:
-    """Decorator: a dataset that does not state its batch statistics gets those that were stated during the call.
+def rounds_read() -> list[int]:
+    """Rounds that the computation around has read so far, ascending."""
+    return sorted({stated["read"] for stated in _STATEMENTS.get() or () if "read" in stated})
+
+
+def states_statistics(function: Callable[Inputs, Result], *, statistics: bool = True) -> Callable[Inputs, Result]:
+    """Decorator: a dataset gets the batch statistics, unless it states its own, and the excluded models of the call.
+
+    Without `statistics` it gets the excluded models alone.
 
     A call inside another one states its result to it, and not the parts of it.
     """
@@ -38,8 +45,9 @@ def states_statistics(function: Callable[Inputs, Result]) -> Callable[Inputs, Re
         finally:
             _STATEMENTS.reset(token)
         if isinstance(attrs := getattr(result, "attrs", None), dict):
-            if statements and "statistics" not in attrs:
-                attrs.update(_joined(statements))
+            attrs.update(_joined(statements) if statistics and "statistics" not in attrs else {})
+            if rounds := [text for stated in statements for text in stated.get("excluded", "").split("; ") if text]:
+                attrs["excluded"] = "; ".join(dict.fromkeys(rounds))
             state(attrs)
         return result
 

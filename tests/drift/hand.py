@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from drift.analyses.decomposition.five_factors import partial_sums, quantities
 from drift.config.experiment import Experiment
 from drift.config.method import Method
 from drift.config.method_values import Cohort, Outcome, Setting, State
@@ -189,3 +190,17 @@ class HandRun:
         if index < 0:
             return self.records[index]
         return next(made for made in self.records if made.index == index)
+
+
+def five_factors(
+    outputs: Tensor,
+    targets: Tensor,
+    member: Tensor,
+    weights: Tensor,
+    *,
+    shares: Tensor | None = None,
+    fma: Tensor | None = None,
+) -> dict[str, float]:
+    """The quantities of a decomposition from all samples at once; each has the same share by default."""
+    given = torch.full((len(targets),), 1 / len(targets), dtype=torch.float64) if shares is None else shares
+    return quantities(partial_sums(outputs, targets, member, weights, given, fma=fma), weights, len(outputs))

@@ -20,7 +20,7 @@ from drift.training.server import Server
 from drift.training.server import clients as round_clients
 from drift.training.validation import validation_samples
 from landscape.model.samples import Samples
-from landscape.plugins import unknown
+from landscape.plugins import require_known
 from landscape.sweep.evaluate import model_metrics
 
 Layers = Literal["all", "body", "head"]
@@ -56,8 +56,7 @@ def personal_accuracy(
     """
     if epochs < 1:
         raise ValueError(f"epochs is {epochs}; give 1 or more.")
-    if layers not in get_args(Layers):
-        raise ValueError(unknown("part of a model", layers, get_args(Layers)))
+    require_known("part of a model", layers, get_args(Layers))
     index = resolve_round(run, round, "globals")
     number = run.experiment.clients.number
     if absent := [client for client in clients or () if not 0 <= client < number]:

@@ -77,6 +77,7 @@ def train_all_clients(
     finite = torch.tensor([bool(model.isfinite().all()) for model in Rows(models)])
     for client in (~finite).nonzero().flatten().tolist():
         models[client] = start
+        run.state_excluded(record.index, [client])
     q, p = torch.where(finite, plan.counts, 0.0), torch.zeros_like(plan.counts)
     if len(record.ids):
         p[record.ids] = run.experiment.cohort_weights(record.sizes)

@@ -169,13 +169,10 @@ def _costs(run: Run, terms: StepTerms, models: AllClients, end: Tensor, split: s
 def _variances(run: Run, terms: StepTerms, record: Round, q: Tensor, p: Tensor) -> dict[str, np.ndarray | float]:
     """Exact variances of both drifts, FedEve's estimates of them, and how they compare."""
     d, m, number = len(record.kept("start")), int((p > 0).sum()), int((q > 0).sum())
-    weights, distances = run.experiment.cohort_weights(record.sizes), terms.clients["distance"]
+    weights, distances, gram = run.experiment.cohort_weights(record.sizes), terms.clients["distance"], record.gram
     exact = {"sampling": float(terms["sampling"].square().sum()) / (m * d)}
     exact["client"] = float(distances[q > 0].square().sum()) / (number * m * d)
-    estimate = {
-        "sampling": change_variance(record.gram, weights, d),
-        "client": client_variance(record.gram, weights, d),
-    }
+    estimate = {"sampling": change_variance(gram, weights, d), "client": client_variance(gram, weights, d)}
     row: dict[str, np.ndarray | float] = {"clients": number, "cohort": m}
     row["expected_sampling"] = expected_sampling(distances.nan_to_num(), q, m)
     for name in exact:
@@ -202,11 +199,7 @@ _ABOUT: dict[str, tuple[tuple[str, ...], str, str]] = {
     "client_local_norm": (_ROUND, "norm of its local part", "1"),
     "scale": (_ROUND, "factor of the frozen updates", "1"),
     "local_share": (_ROUND, "squared updates that frozen gradients miss", "fraction"),
-    "expected_sampling": (
-        _ROUND,
-        "norm of the sampling drift over random cohorts, to first order in unequal weights",
-        "1",
-    ),
+    "expected_sampling": (_ROUND, "norm of the sampling drift over random cohorts, to first order", "1"),
     "sampling_variance": (_ROUND, "sampling-drift variance", "1"),
     "client_variance": (_ROUND, "client-drift variance", "1"),
     "sampling_estimate": (_ROUND, "sampling-drift variance by equation 13", "1"),

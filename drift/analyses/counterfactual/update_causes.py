@@ -42,7 +42,7 @@ def update_causes(run: Run, *, rounds: Sequence[int] | None = None, workers: int
         noise     what the server added
         total = their sum = the mean as it was - equal
 
-    Clients whose models were not finite are in no mean and no cause: `excluded` counts them.
+    Clients whose models were not finite are in no mean and no cause; the attribute `excluded` names them.
     Trainings that did not happen are done again from the record, with the same minibatches: exact. A cause takes the
     rest as it is at its place in this order; another order would divide the whole otherwise. All parts are 0 where
     clients are equal; sent contains what `keep.dtype` rounds. A run of another program is not trained again: steps,
@@ -57,7 +57,7 @@ def update_causes(run: Run, *, rounds: Sequence[int] | None = None, workers: int
 
     Returns:
         Dataset with norm, relative (to the norm of the mean) and share (inner product with the total over its square:
-        they sum to 1) (round, cause); total and mean (norms) and excluded (clients without a finite model) over round.
+        they sum to 1) (round, cause); total and mean (norms) over round.
 
     Raises:
         LookupError: If no round, or one of those named, kept its clients.
@@ -72,9 +72,10 @@ def update_causes(run: Run, *, rounds: Sequence[int] | None = None, workers: int
 
 
 def update_causes_effort(run: Run, **options: Any) -> Effort:
-    """Effort of `update_causes` with the same options; less where clients have the same steps or are on time."""
+    """Effort of `update_causes` with the same options; a run of another program is not trained again."""
     values, cohort = complete_options(update_causes, run, options), run.experiment.clients.per_round
-    trainings = 3 * cohort * len(selected_rounds(run, "clients", values.rounds, ROUNDS))
+    trained = 0 if run.about.get("imported") else 1 + ("steps" in run.unequal) + ("late" in run.unequal)
+    trainings = trained * cohort * len(selected_rounds(run, "clients", values.rounds, ROUNDS))
     return effort(run, trainings=trainings, forwards=0, memory=32 * cohort * run.layout.size, workers=values.workers)
 
 
@@ -83,7 +84,7 @@ def _numbers(run: Run, record: Round, workers: int) -> dict[str, Any]:
     parts, mean = (_stated if run.about.get("imported") else _trained)(run, record, workers)
     norms, total, length = parts.norm(dim=1).numpy(), parts.sum(0), float(mean.norm())
     values = {"norm": norms, "relative": norms / length, "share": (parts @ total / (total @ total)).numpy()}
-    return values | {"total": float(total.norm()), "mean": length, "excluded": len(record.extras.get("excluded", ()))}
+    return values | {"total": float(total.norm()), "mean": length}
 
 
 def _trained(run: Run, record: Round, workers: int) -> tuple[Tensor, Tensor]:
@@ -144,5 +145,4 @@ _ABOUT = {
     "share": ("part along the total, over the total", "fraction"),
     "total": ("norm of the total", "1"),
     "mean": ("norm of the mean update", "1"),
-    "excluded": ("clients without a finite model, in no mean", "1"),
 }

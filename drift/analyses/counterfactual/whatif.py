@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import cycle
 from typing import Any, Literal
 
@@ -82,23 +81,23 @@ def what_if(
     choosing, reporting = _samples(run, choose)
     indices, grid = selected_rounds(run, "globals", rounds, ROUNDS), np.linspace(lowest, 1.0, points)
     names = ["end", "fma", "uniform", *(f"ima-{window}" for window in windows), "gamma", "weights"]
-    clients = np.arange(run.experiment.clients.number)
-    coords: dict[str, Any] = {"round": indices, "variant": names, "t": grid, "client": clients}
+    coords: dict[str, Any] = {"round": indices, "variant": names, "t": grid}
+    coords["client"] = np.arange(run.experiment.clients.number)
     columns = {name: np.full([len(coords[dim]) for dim in dims], np.nan) for name, (dims, _, _) in _ABOUT.items()}
     for row, index in enumerate(run.context.track(indices)):
-        stack = _stack(run, run.round(index), max(windows, default=1))
-        basis = [stack.end, *stack.aggregates]
+        record = run.round(index)
+        basis = [record.kept("end"), *_aggregates(run, record, max(windows, default=1))]
+        successive = len(basis) - 1
         variants = {"end": {0: 1.0}}
-        variants |= {f"ima-{P}": dict.fromkeys(range(1, P + 1), 1 / P) for P in windows if len(stack.aggregates) >= P}
+        variants |= {f"ima-{P}": dict.fromkeys(range(1, P + 1), 1 / P) for P in windows if successive >= P}
         shrunk: list[dict[int, float]] = []
-        if len(stack.ids):
-            fma, usable = len(basis), (stack.weights > 0).double()
-            basis.append(weighted_models(stack.weights, stack.clients))
+        if (clients := record.clients) is not None and len(record.ids):
+            fma, ids, shares, usable = len(basis), record.ids.numpy(), record.shares, (record.shares > 0).double()
+            basis.append(weighted_models(shares, clients))
             best = _best_shrink(run, basis[fma], choosing, grid)
-            learned = _best_weights(run, stack, choosing, steps, rate)
-            columns["gamma"][row], columns["share"][row, stack.ids] = best, stack.weights
-            columns["weight"][row, stack.ids] = learned
-            basis += [weighted_models(weights, stack.clients) for weights in (usable / usable.sum(), learned)]
+            learned = _best_weights(run, record, choosing, steps, rate)
+            columns["gamma"][row], columns["share"][row, ids], columns["weight"][row, ids] = best, shares, learned
+            basis += [weighted_models(weights, clients) for weights in (usable / usable.sum(), learned)]
             variants |= {"fma": {fma: 1.0}, "uniform": {fma + 1: 1.0}, "weights": {fma + 2: 1.0}, "gamma": {fma: best}}
             shrunk = [{fma: value} for value in grid.tolist()]
         rows = _coefficients([*variants.values(), *shrunk], len(basis))
@@ -127,36 +126,15 @@ def what_if_effort(run: Run, **options: Any) -> Effort:
     return effort(run, trainings=0, forwards=forwards * len(indices), memory=memory)
 
 
-@dataclass(frozen=True)
-class _Stack:
-    """Models that all variants of a round are combinations of.
-
-    Args:
-        start, end: What the clients received and the recorded global model, shape (d,).
-        aggregates: Aggregates (d,) of successive rounds, the newest first.
-        clients: Client models, shape (m, d).
-        ids, weights: Clients and their weights in fma, shape (m,); empty if no clients were kept.
-    """
-
-    start: Tensor
-    end: Tensor
-    aggregates: list[Tensor]
-    clients: Tensor
-    ids: np.ndarray
-    weights: Tensor
-
-
-def _stack(run: Run, record: Round, most: int) -> _Stack:
-    start, end = record.kept("start"), record.kept("end")
+def _aggregates(run: Run, record: Round, most: int) -> list[Tensor]:
+    """Aggregates (d,) of at most so many successive rounds, the newest first."""
     available, models = set(run.kept("globals")), []
     for index in range(record.index, max(-1, record.index - most), -1):
         if index not in available:
             break
         before = record if index == record.index else run.round(index)
         models.append(before.extras.get("aggregate", before.kept("end")))
-    clients = end[:0].reshape(0, len(end)) if record.clients is None else record.clients
-    ids, weights = record.ids[: len(clients)].numpy(), record.shares[: len(clients)]
-    return _Stack(start, end, models, clients, ids, weights)
+    return models
 
 
 def _coefficients(points: Sequence[Mapping[int, float]], size: int) -> Tensor:
@@ -174,18 +152,18 @@ def _best_shrink(run: Run, fma: Tensor, samples: Samples, grid: np.ndarray) -> f
     return float("nan") if bool(losses.isnan().all()) else float(grid[int(losses.nan_to_num(torch.inf).argmin())])
 
 
-def _best_weights(run: Run, stack: _Stack, samples: Samples, steps: int, rate: float) -> Tensor:
+def _best_weights(run: Run, record: Round, samples: Samples, steps: int, rate: float) -> Tensor:
     """Weights (m,) of the clients, sum 1, after gradient steps on their logits; clients with weight 0 keep it."""
-    usable = stack.weights > 0
-    flat = run.task.flat(stack.start)
+    start, usable = record.kept("start"), record.shares > 0
+    flat = run.task.flat(start)
     use_batches(flat, True)
-    objective = Aggregate(flat, Updates(stack.clients, stack.start, usable))
+    objective = Aggregate(flat, Updates(record.kept("clients"), start, usable))
     count = -(-len(samples) // BATCH)
     blocks = cycle([samples[rows] for rows in torch.arange(len(samples)).tensor_split(count)])
     schedule = Schedule(rate, (0.5, 0.999), max(1, steps // 3), rate, 0)
-    learner = Learner("exponential", *initial("exponential", stack.weights[usable]), schedule)
+    learner = Learner("exponential", *initial("exponential", record.shares[usable]), schedule)
     learner.learn("shares", steps, objective, lambda: [next(blocks)])
-    weights = torch.zeros_like(stack.weights)
+    weights = torch.zeros_like(record.shares)
     weights[usable] = learner.factor_and_shares()[1]
     return weights
 

@@ -42,7 +42,8 @@ def read_models(run: Run, index: int) -> tuple[Round, Rows]:
     files.require_number(path, about, index)
     names = ("ids", "sizes", "weights", "gram", "start", "end", "start_buffers", "end_buffers")
     fields: dict[str, Any] = {name: tensors[name] for name in names if name in tensors}
-    record = Round(index=index, **fields)
+    extras = {name: tensors[f"extras.{name}"] for name in ("excluded",) if f"extras.{name}" in tensors}
+    record = run.named(Round(index=index, **fields, extras=extras))
     if "client_deltas" in tensors:
         start, deltas = record.kept("start"), tensors["client_deltas"]
         return record, lambda row: (start + deltas[row].to(start), tensors["client_buffers"][row])

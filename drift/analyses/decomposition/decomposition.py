@@ -23,7 +23,7 @@ from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.store.round_record import Round
 from landscape.model.batchnorm import Statistics
-from landscape.plugins import unknown
+from landscape.plugins import require_known
 
 Estimator = Literal["single", "local", "runs"]
 
@@ -104,7 +104,7 @@ def decomposition(
         workers: Processes that share the trainings of the estimator local.
 
     Returns:
-        Dataset with the quantities of `five_factors`, locality, errors (fraction), gap and gap / locality^2, each
+        Dataset with the `quantities` of `five_factors.py`, locality, errors (fraction), gap and gap / locality^2, each
         (round,). Rounds in which every client diverged are left out.
 
     Raises:
@@ -113,14 +113,10 @@ def decomposition(
             runs do not repeat one experiment.
     """
     number = _number(estimator, replicates, others, samples_per_client)
-    for what, value, accepted in (
-        ("kind of outputs", outputs, get_args(Outputs)),
-        ("split", split, get_args(Split)),
-        ("union", union, get_args(Union)),
-        ("statistics of FMA", statistics or "recomputed", ("recomputed", "averaged")),
-    ):
-        if value not in accepted:
-            raise ValueError(unknown(what, value, accepted))
+    require_known("kind of outputs", outputs, get_args(Outputs))
+    require_known("split", split, get_args(Split))
+    require_known("union", union, get_args(Union))
+    require_known("statistics of FMA", statistics or "recomputed", ("recomputed", "averaged"))
     runs = [run, *(repetitions(run, others) if estimator == "runs" else [])]
     common = [index for index in run.kept("clients") if all(index in member.kept("clients") for member in runs)]
     indices = common if rounds is None else [resolve_round(run, index, "clients") for index in rounds]
@@ -172,8 +168,7 @@ def decomposition_effort(run: Run, **options: Any) -> Effort:
 def _number(estimator: str, replicates: int, others: Sequence[str], samples: int) -> int:
     """M, the number of models of each client."""
     numbers = {"single": 1, "local": replicates, "runs": 1 + len(others)}
-    if estimator not in numbers:
-        raise ValueError(unknown("estimator", estimator, numbers))
+    require_known("estimator", estimator, numbers)
     if estimator == "local" and replicates < 2:
         raise ValueError(f"replicates is {replicates}; the estimator local needs at least 2, better 3 or more.")
     if (estimator == "runs") != bool(others):

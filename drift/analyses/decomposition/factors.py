@@ -84,7 +84,7 @@ def factors(
     statistics: Statistics | None,
     budget: Budget,
 ) -> dict[str, float]:
-    """The quantities of `five_factors` of a round, locality, errors, gap and gap ratio, by name.
+    """The `quantities` of a round, locality, errors, gap and gap ratio, by name.
 
     Args:
         record: Supplies the clients; its models are not read.

@@ -8,57 +8,20 @@ from torch import Tensor
 NAN = float("nan")
 
 
-def five_factors(
-    outputs: Tensor,
-    targets: Tensor,
-    member: Tensor,
-    weights: Tensor,
-    *,
-    shares: Tensor | None = None,
-    fma: Tensor | None = None,
-) -> dict[str, float]:
-    """Parts of the squared error of averaged client outputs, from M models of each client.
+def partial_sums(
+    outputs: Tensor, targets: Tensor, member: Tensor, weights: Tensor, shares: Tensor, *, fma: Tensor | None = None
+) -> dict[str, Tensor]:
+    """Contributions of a block of samples to `quantities`, float64, by name: (), or (m,) by client.
 
-    With mu_k(x) the mean of client k's outputs over its models, and e_k = y - mu_k:
-    bias2 = mean |sum_k p_k e_k|^2 = B_T + B_H + B_TH, where the inner sum of B_T is over the clients that own the
-    sample, that of B_H over the others, and B_TH is twice the product of both;
-    train_bias = sum_k p_k mean over k's own samples of |e_k|^2, heterogeneity_bias the same over all others;
-    var = sum_k p_k^2 Var_k and cov = sum_{k != l} p_k p_l Cov_kl, both with the factor 1/(M - 1);
-    cov_bound = (1 - sum_k p_k^2) mean min_{k != l} Cov_kl(x), which cov never falls below. For equal p_k these are
-    the two sides of corollary 1: sum_{k != l} Cov_kl / m^2 and (m - 1)/m mean min Cov_kl(x).
-
-    The mean squared error of the ensemble is wens_loss = bias2 + (M - 1)/M (var + cov), exactly. identity_gap is
-    the difference of the computed sides, which is rounding: the left side comes from the ensemble's outputs, the right
-    one from those of the clients.
-
-    Source: Zhou et al. 2024 (IMA), theorem 1 and corollary 1; papers.md 3.2.1 and 3.2.4. Variance and covariance are
-    averaged over the data.
+    They add up over blocks, also those of a client's own samples and of the others. Memory grows with n m (M C + m).
 
     Args:
         outputs: Outputs of model r of client k on each sample, shape (M, m, n, C).
         targets: Targets of the outputs, shape (n, C).
         member: Whether a sample is a client's own, shape (m, n), bool.
         weights: p_k, summing to 1, shape (m,).
-        shares: Share of the data that each sample represents, summing to 1, shape (n,); equal by default.
+        shares: Share of the data that each sample represents, summing to 1 over all blocks, shape (n,).
         fma: Outputs of the M averaged models, shape (M, n, C).
-
-    Returns:
-        The quantities above by name; var, cov and cov_bound are NaN for M = 1, cov_bound also for one client,
-        train_bias where no client owns a sample, heterogeneity_bias where every client owns all. With `fma` also its
-        squared error fma_loss, residual = fma_loss - wens_loss, and gap, the mean distance of both outputs.
-    """
-    count = targets.shape[0]
-    if shares is None:
-        shares = torch.full((count,), 1 / count, dtype=torch.float64)
-    return quantities(partial_sums(outputs, targets, member, weights, shares, fma=fma), weights, len(outputs))
-
-
-def partial_sums(
-    outputs: Tensor, targets: Tensor, member: Tensor, weights: Tensor, shares: Tensor, *, fma: Tensor | None = None
-) -> dict[str, Tensor]:
-    """Contributions of a block of samples, float64, by name: (), or (m,) for a client's own samples and the others.
-
-    Contributions of blocks add up to those of all samples. Memory grows with n m (M C + m).
     """
     outputs, targets, weights = outputs.double(), targets.double(), weights.double()
     means = outputs.mean(0)
@@ -86,7 +49,28 @@ def partial_sums(
 
 
 def quantities(sums: dict[str, Tensor], weights: Tensor, replicates: int) -> dict[str, float]:
-    """The quantities of `five_factors` from the contributions of all samples."""
+    """Parts of the squared error of averaged client outputs, from the `partial_sums` of M models of each client.
+
+    With mu_k(x) the mean of client k's outputs over its models, and e_k = y - mu_k:
+    bias2 = mean |sum_k p_k e_k|^2 = B_T + B_H + B_TH, where the inner sum of B_T is over the clients that own the
+    sample, that of B_H over the others, and B_TH is twice the product of both;
+    train_bias = sum_k p_k mean over k's own samples of |e_k|^2, heterogeneity_bias the same over all others;
+    var = sum_k p_k^2 Var_k and cov = sum_{k != l} p_k p_l Cov_kl, both with the factor 1/(M - 1);
+    cov_bound = (1 - sum_k p_k^2) mean min_{k != l} Cov_kl(x), which cov never falls below. For equal p_k these are
+    the two sides of corollary 1: sum_{k != l} Cov_kl / m^2 and (m - 1)/m mean min Cov_kl(x).
+
+    The mean squared error of the ensemble is wens_loss = bias2 + (M - 1)/M (var + cov), exactly. identity_gap is
+    the difference of the computed sides, which is rounding: the left side comes from the ensemble's outputs, the right
+    one from those of the clients.
+
+    Source: Zhou et al. 2024 (IMA), theorem 1 and corollary 1; papers.md 3.2.1 and 3.2.4. Variance and covariance are
+    averaged over the data.
+
+    Returns:
+        The quantities above by name; var, cov and cov_bound are NaN for M = 1, cov_bound also for one client,
+        train_bias where no client owns a sample, heterogeneity_bias where every client owns all. With `fma` also its
+        squared error fma_loss, residual = fma_loss - wens_loss, and gap, the mean distance of both outputs.
+    """
     names = ("own", "other", "own_mass", "other_mass")
     values = {name: float(value) for name, value in sums.items() if name not in names}
     values = {"var": NAN, "cov": NAN, "cov_bound": NAN} | values

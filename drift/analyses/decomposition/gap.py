@@ -18,7 +18,7 @@ from drift.config.random_keys import rng
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from landscape.model.samples import Samples
-from landscape.plugins import unknown
+from landscape.plugins import require_known
 from landscape.results.stated import state
 
 SCALES = (0.125, 0.25, 0.5, 1.0)
@@ -111,8 +111,7 @@ def _check(scales: Sequence[float], samples: int, outputs: str) -> None:
         raise ValueError(f"scales are {list(scales)}; a slope needs two different positive ones or more.")
     if samples < 1:
         raise ValueError(f"samples is {samples}; give at least 1.")
-    if outputs not in get_args(Outputs):
-        raise ValueError(unknown("kind of outputs", outputs, get_args(Outputs)))
+    require_known("kind of outputs", outputs, get_args(Outputs))
 
 
 def _gap_and_slopes(

@@ -200,13 +200,8 @@ def locality(run: Run) -> xr.Dataset:
     def measure(record: Round) -> dict[str, float | Tensor]:
         if not len(record.ids):
             return {}
-        weights = record.shares
-        lengths = distances(record.gram, weights)
-        return {
-            "locality": float(lengths[weights > 0].max()),
-            "mean_distance": float(weights @ lengths),
-            "distance": lengths,
-        }
+        weights, away = record.shares, distances(record.gram, record.shares)
+        return {"locality": float(away[weights > 0].max()), "mean_distance": float(weights @ away), "distance": away}
 
     about = {
         "locality": ("largest distance of a client to the mean", "1"),

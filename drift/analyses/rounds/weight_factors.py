@@ -158,7 +158,7 @@ def server_epochs(run: Run, *, round: int = -1, tolerance: float = 0.05) -> xr.D
             "learns: fedscape train digits-shards2 --set method.name=fedlaw."
         )
     curves = {name: record.extras[f"{name}_epochs"].double().numpy() for name in ("gamma", "proxy_loss", "lambda")}
-    weight, epoch = "relative aggregation weight", "server epoch"
+    weight, epoch, since = "relative aggregation weight", "server epoch", "server epoch from which"
     return result(
         {
             "gamma": ("epoch", curves["gamma"], "shrinking factor gamma"),
@@ -166,12 +166,8 @@ def server_epochs(run: Run, *, round: int = -1, tolerance: float = 0.05) -> xr.D
             "lambda": (("epoch", "client"), curves["lambda"], f"{weight} lambda", "fraction"),
             "gamma_used": ((), float(record.extras["gamma"]), "shrinking factor of the round"),
             "lambda_used": ("client", record.extras["lambda"].double().numpy(), f"{weight} of the round", "fraction"),
-            "gamma_settled": (
-                (),
-                settled(curves["gamma"][:, None], tolerance),
-                f"{epoch} from which gamma has settled",
-            ),
-            "lambda_settled": ((), settled(curves["lambda"], tolerance), f"{epoch} from which lambda has settled"),
+            "gamma_settled": ((), settled(curves["gamma"][:, None], tolerance), f"{since} gamma has settled"),
+            "lambda_settled": ((), settled(curves["lambda"], tolerance), f"{since} lambda has settled"),
         },
         None,
         {"epoch": ("epoch", np.arange(1, len(curves["gamma"]) + 1), epoch), "client": record.ids.numpy()},

@@ -3,6 +3,8 @@ received, and says so, or refuses in one line."""
 
 from __future__ import annotations
 
+import re
+
 import kinds
 import numpy as np
 import pytest
@@ -167,7 +169,51 @@ def test_trainings_done_again_give_the_updates_that_the_server_received(simulate
     assert float(parts.norm.sel(part="sampling").min()) > 1e-3
 
 
-def test_clients_without_a_finite_model_are_counted_by_round_and_are_in_no_mean(source, tmp_path):
+@pytest.fixture(scope="module")
+def four(tmp_path_factory) -> Run:
+    """Three rounds of all four clients, of a model with a hidden layer."""
+    settings = ("rounds=3", "clients.per_round=4", "task.model=mlp", "task.model_options.hidden=[3]")
+    return tiny.trained(tmp_path_factory.mktemp("four"), *settings, "keep.clients=all", "keep.globals=all")
+
+
+def spoilt(source: Run, folder, factor: float) -> Run:
+    """The source, recorded, with its first client times a factor."""
+    recorder = Recorder(folder)
+    for index in source.rounds():
+        record = source.round(index)
+        first, *rest = (state(source, model) for model in record.clients)
+        models = [{name: values * factor for name, values in first.items()}, *rest]
+        clients = dict(zip(record.ids.tolist(), zip(models, record.sizes.tolist(), strict=True), strict=True))
+        start, end = state(source, record.start), state(source, record.end)
+        recorder.round(start=start, clients=clients, end=end, metrics=record.metrics)
+    return reopened(source, folder)
+
+
+@pytest.fixture(scope="module")
+def excluding(four, tmp_path_factory) -> Run:
+    return spoilt(four, tmp_path_factory.mktemp("excluding") / "run", torch.nan)
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_an_analysis_names_the_clients_that_were_excluded_or_refuses(name, excluding, four):
+    found = answer(excluding, name)
+    if isinstance(found, str):
+        assert name in {*TRAINED, *ABSENT, "noise_or_drift"}, found
+    else:
+        assert re.match(r"round \d of run: client 0", found.attrs["excluded"])
+
+
+NEEDS_FINITE = ("averaging_gap", "client_span", "disagreement", "drift_curvature")
+
+
+@pytest.mark.parametrize("name", NEEDS_FINITE)
+def test_a_client_whose_loss_is_not_finite_is_named(name, four, tmp_path):
+    found = answer(spoilt(four, tmp_path / "run", 1e25), name)
+    assert isinstance(found, str), found
+    assert " Without a finite loss: client 0 of round " in found
+
+
+def test_clients_without_a_finite_model_are_named_by_round_and_are_in_no_mean(source, tmp_path):
     def recorded(name, broken):
         recorder = Recorder(tmp_path / name)
         for index in (0, 1):
@@ -184,11 +230,14 @@ def test_clients_without_a_finite_model_are_counted_by_round_and_are_in_no_mean(
         return drift.update_causes(drift.open(tmp_path / name))
 
     broken, without = recorded("broken", True), recorded("without", False)
-    assert broken.excluded.values.tolist() == [0, 1]
-    assert without.excluded.values.tolist() == [0, 0]
-    xr.testing.assert_equal(broken.drop_vars("excluded"), without.drop_vars("excluded"))
+    assert broken.attrs["excluded"].startswith("round 1 of broken: client ")
+    assert "excluded" not in without.attrs
+    xr.testing.assert_equal(broken, without)
     assert broken.norm.sel(round=1, cause="partial") > 0
     diverged = tiny.trained(
         tmp_path, "rounds=1", "task.model=mlp", "local.lr=300", "local.epochs=2", "keep.clients=all"
     )
-    assert drift.update_causes(diverged).excluded == len(diverged.round(0).extras["excluded"]) > 0
+    excluded = ", ".join(map(str, diverged.round(0).extras["excluded"].tolist()))
+    assert (
+        excluded and drift.update_causes(diverged).attrs["excluded"] == f"round 0 of {diverged.name}: client {excluded}"
+    )

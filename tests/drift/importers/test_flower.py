@@ -195,6 +195,11 @@ def test_a_stopped_training_asks_no_further_client(tmp_path, caplog):
     run = drift.open(tmp_path / "run")
     assert run.rounds() == [0, 1] and run.about["stopped"] == "enough" and verify(run.folder) == []
     assert [record.getMessage() for record in caplog.records] == ["fedscape stops the training: enough"]
+    watched = recorded(Mean(replies()), tmp_path / "run", stop=lambda index, numbers: "enough" if index == 1 else None)
+    watched.start(None, final, num_rounds=6)
+    assert watched.configure_train(1, final, {}, None) == [] and drift.open(tmp_path / "run").rounds() == [0, 1], (
+        "it stays stopped"
+    )
     with pytest.raises(ValueError, match="stop is 'soon'"):
         recorded(Mean(replies()), tmp_path / "other", stop="soon")
 

@@ -12,7 +12,7 @@ import drift
 from benchmarks import _warning_limits
 from benchmarks.early_warning import STORED
 from drift.record import early_warning
-from drift.record.early_warning import DETECTORS, Watch, negative_share, warning_numbers
+from drift.record.early_warning import DETECTORS, Watch, broken_share, warning_numbers
 from drift.record.recorder import Recorder
 from drift.simulation.verify import verify
 
@@ -98,8 +98,8 @@ def test_gaps_in_the_numbers_of_rounds_are_no_rounds(tmp_path):
 
 def test_negative_running_variances_are_counted():
     entries = [("bn.running_mean", (2,)), ("bn.running_var", (2, 2)), ("running_var", (1,))]
-    assert negative_share(np.array([-1.0, -1.0, 1.0, -1.0, 1.0, 1.0, 3.0]), entries) == 1 / 5
-    assert np.isnan(negative_share(np.array([-1.0, -1.0]), entries[:1])) and np.isnan(negative_share(np.zeros(0), []))
+    assert broken_share(np.array([-1.0, -1.0, 1.0, -1.0, 1.0, 1.0, 3.0]), entries) == 1 / 5
+    assert np.isnan(broken_share(np.array([-1.0, -1.0]), entries[:1])) and np.isnan(broken_share(np.zeros(0), []))
 
 
 def test_a_running_variance_below_zero_is_an_alarm_on_disk_and_live(tmp_path):
@@ -149,6 +149,12 @@ def test_a_server_that_extrapolates_running_variances_below_zero_is_stopped_and_
     assert alarms.sel(detector="variances") == 2 and alarms.drop_sel(detector="variances").isnull().all()
 
 
+def test_huge_finite_running_variances_are_an_alarm(tmp_path):
+    planted = normalised_rounds(tmp_path / "planted", planted=2, scale=1e15)
+    assert planted.stopped.startswith("early warning variances in round 2: "), planted.stopped
+    assert np.isfinite(planted.model()["1.running_var"]).all()
+
+
 def test_running_variances_that_explode_are_refused_and_the_rounds_before_stay(tmp_path):
     with pytest.raises(ValueError, match="round 2: a global model is not finite; the round is not recorded"):
         normalised_rounds(tmp_path / "run", planted=2, scale=1e25)
@@ -193,8 +199,12 @@ def test_a_recorder_says_why_to_stop_and_run_json_keeps_it(tmp_path):
     assert recorder.stopped.endswith(f"above {limit:.3g}")
     run = drift.open(recorder.folder)
     assert run.about["stopped"] == recorder.stopped and verify(run.folder) == []
+    again = Recorder(recorder.folder, rounds=24, stop="early warning", clients="none", globals="none")
+    assert again.stopped == recorder.stopped, "it stays stopped, as a simulation does"
     record_rounds(recorder.folder, 0, indices=[4], stop="early warning")
-    assert "stopped" not in drift.open(recorder.folder).about  # the training went on
+    assert drift.open(recorder.folder).about["stopped"] == recorder.stopped
+    assert not record_rounds(recorder.folder, 0, indices=[5]).stopped
+    assert "stopped" not in drift.open(recorder.folder).about, "without a rule the training goes on"
 
 
 def test_a_recorder_that_goes_on_knows_the_rounds_before(tmp_path):

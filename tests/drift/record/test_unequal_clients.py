@@ -95,6 +95,7 @@ def test_a_start_that_is_that_of_its_round_is_taken_and_one_without_a_round_may_
         ({0: {"start": 4.0}}, "client 0: a model is a float; give a state dict"),
         ({0: {"start_round": 0, "start": {"weight": torch.ones(2)}}}, "client 0: the model has no tensor"),
         ({0: {"sent": {"weight": torch.ones(2)}}}, "client 0: the model has no tensor"),
+        ({0: {"sent": dict([*state(12).items()][1:])}}, "client 0: sent lacks tensor '0.weight', which its model"),
         (
             {0: {"start_round": 0, "start": state(4)}},
             "client 0: start is not the recorded start of round 0, its start_r",

@@ -131,6 +131,13 @@ def test_numbers_of_several_results_stand_in_a_table(run, capsys):
     assert [line.split()[1] for line in lines[2:]] == ["0", "1"]
 
 
+def test_a_table_of_several_results_names_the_clients_that_were_excluded(run, tmp_path, capsys):
+    diverged = tiny.trained(tmp_path, "rounds=1", "task.model=mlp", "local.lr=300", "local.epochs=2")
+    excluded = ", ".join(map(str, diverged.round(0).extras["excluded"].tolist()))
+    assert call("analyse", "update-norms", run.folder, diverged.folder) == 0
+    assert excluded and f"round 0 of {diverged.name}: client {excluded}" in capsys.readouterr().out
+
+
 def test_a_round_that_cannot_be_computed_stops_no_other(tmp_path, capsys):
     run = tiny.trained(tmp_path, "keep.clients=last 1")
     assert call("analyse", "client-losses", run.folder, "--rounds", "all") == 2

@@ -9,6 +9,7 @@ import tiny
 from figures import gallery
 from figures.gallery import update_causes
 from figures.looks import look
+from figures.selection import substance
 
 KEEP = ("keep.clients=all", "rounds=4")
 
@@ -42,11 +43,26 @@ def test_equal_clients_are_refused(tmp_path):
 
 def test_causes_that_are_not_known_are_named(tmp_path):
     ds = gallery.load("update-causes").data([tiny.trained(tmp_path, *KEEP, "clients.stops=0.5")])
-    assert "(unequal: stopped)" in ds.attrs["identity"]
+    assert "clients per round with clients that stop · " in ds.attrs["identity"]
     with look.drawing(look.Look()) as drawn:
         update_causes.draw(ds.assign(late=ds.late * np.nan))
     assert "not known in all rounds: late" in drawn.notes
-    assert len(drawn.notes) == 1, "no client was left out"
-    with look.drawing(look.Look()) as drawn:
-        update_causes.draw(ds.assign(excluded=ds.excluded + 1))
-    assert "4 times a client was left out, as its model was not finite" in drawn.notes
+
+
+def test_clients_without_a_finite_model_are_named_below_any_figure(tmp_path):
+    run = tiny.trained(tmp_path, "rounds=1", "task.model=mlp", "local.lr=300", "local.epochs=2", "keep.clients=all")
+    excluded = run.round(0).extras["excluded"].tolist()
+    figure = gallery.load("norms-rounds")
+    ds = figure.data([run])
+    note = f"left out, as their models are not finite: round 0 of {run.name}: client {', '.join(map(str, excluded))}"
+    assert excluded and note in substance.remarks(figure.draw(ds), ds, needs=figure.NEEDS)
+    sound = figure.data([tiny.trained(tmp_path, *KEEP)])
+    assert "excluded" not in sound.attrs
+
+
+def test_what_is_unequal_is_a_list_in_english(tmp_path):
+    settings = (*KEEP, "clients.stops=0.5", "clients.late=2", "local.compress=8-bit")
+    run = tiny.trained(tmp_path, *settings)
+    ds = gallery.load("update-causes").data([run])
+    words = "3 of 4 clients per round with old models, clients that stop and changed updates · "
+    assert words in ds.attrs["identity"]

@@ -20,7 +20,7 @@ from figures.selection import identity
     ],
 )
 def test_the_cohort_is_stated_once_where_it_is_that_of_all_partitions(monkeypatch, texts, line):
-    monkeypatch.setattr(identity, "_partition", lambda run: run)
+    monkeypatch.setattr(identity, "_partition", lambda run: tuple(run.rsplit(", ", 1)))
     assert identity._partitions(texts) == line
 
 

@@ -9,7 +9,7 @@ from kinds import FEW, one_of_each
 from torch import nn
 
 import drift
-from drift.analyses.counterfactual.whatif import _best_weights, _samples, _stack, what_if, what_if_effort
+from drift.analyses.counterfactual.whatif import _best_weights, _samples, what_if, what_if_effort
 from drift.record.recorder import Recorder
 from drift.simulation.simulate import simulate
 from landscape import make_task
@@ -89,11 +89,11 @@ def test_no_step_leaves_the_weights_and_many_reach_the_best(run):
     found = what_if(run, rounds=[0], steps=0).isel(round=0)
     np.testing.assert_allclose(found.weight, found.share)
     choosing, _ = _samples(run, "half")
-    stack = _stack(run, run.round(0), 1)
-    learned = _best_weights(run, stack, choosing, 400, 0.3)
+    record = run.round(0)
+    learned = _best_weights(run, record, choosing, 400, 0.3)
     grid = [(a / 20, b / 20, 1 - a / 20 - b / 20) for a in range(21) for b in range(21 - a)]
-    losses = evaluate(run.task, stack.clients, np.array(grid), split=choosing, metrics=("loss",))["loss"]
-    reached = evaluate(run.task, stack.clients, learned[None], split=choosing, metrics=("loss",))["loss"]
+    losses = evaluate(run.task, record.clients, np.array(grid), split=choosing, metrics=("loss",))["loss"]
+    reached = evaluate(run.task, record.clients, learned[None], split=choosing, metrics=("loss",))["loss"]
     assert float(reached) < float(losses.min()) + 1e-3
 
 

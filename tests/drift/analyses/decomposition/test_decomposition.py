@@ -13,7 +13,6 @@ from torch import Tensor
 
 from drift.analyses.decomposition.decomposition import decomposition
 from drift.analyses.decomposition.evaluation_samples import select_samples
-from drift.analyses.decomposition.five_factors import five_factors
 from drift.config.load import read
 from drift.runs.run import Run
 from drift.simulation.simulate import simulate
@@ -66,7 +65,7 @@ def by_loops(outputs: Tensor, targets: Tensor, member: Tensor, weights: Tensor, 
 
 def test_factors_equal_the_loops() -> None:
     outputs, targets, member, weights, shares = made()
-    found = five_factors(outputs, targets, member, weights, shares=shares)
+    found = hand.five_factors(outputs, targets, member, weights, shares=shares)
     for name, value in by_loops(outputs, targets, member, weights, shares).items():
         assert found[name] == pytest.approx(value, rel=1e-12), name
 
@@ -74,7 +73,7 @@ def test_factors_equal_the_loops() -> None:
 @pytest.mark.parametrize("replicates", [2, 3, 5])
 def test_ensemble_loss_is_bias_and_shrunken_variance_and_covariance(replicates: int) -> None:
     outputs, targets, member, weights, shares = made(replicates)
-    found = five_factors(outputs, targets, member, weights, shares=shares)
+    found = hand.five_factors(outputs, targets, member, weights, shares=shares)
     ensemble = torch.einsum("k,rknc->rnc", weights, outputs)
     loss = float((targets - ensemble).square().sum(-1).mean(0) @ shares)
     assert found["wens_loss"] == pytest.approx(loss, rel=1e-13)
@@ -84,19 +83,19 @@ def test_ensemble_loss_is_bias_and_shrunken_variance_and_covariance(replicates: 
 
 
 def test_parts_of_the_bias_add_up() -> None:
-    found = five_factors(*made()[:4])
+    found = hand.five_factors(*made()[:4])
     assert found["bias2"] == pytest.approx(found["B_T"] + found["B_H"] + found["B_TH"], rel=1e-13)
 
 
 def test_one_model_per_client_has_no_variance_and_its_loss_is_the_bias() -> None:
-    found = five_factors(*made(1)[:4])
+    found = hand.five_factors(*made(1)[:4])
     assert np.isnan([found["var"], found["cov"]]).all()
     assert found["wens_loss"] == pytest.approx(found["bias2"], rel=1e-13)
 
 
 def test_equal_clients_follow_corollary_2() -> None:
     outputs, targets, member, _, _ = made()
-    found = five_factors(outputs, targets, member, torch.full((CLIENTS,), 1 / CLIENTS, dtype=torch.float64))
+    found = hand.five_factors(outputs, targets, member, torch.full((CLIENTS,), 1 / CLIENTS, dtype=torch.float64))
     deviation = outputs - outputs.mean(0)
     each = deviation.square().sum(-1).sum(0).mean(1) / (REPLICATES - 1)
     assert found["var"] == pytest.approx(float(each.sum()) / CLIENTS**2)
@@ -106,7 +105,7 @@ def test_covariance_stays_above_the_bound_of_corollary_1() -> None:
     outputs, targets, member, weights, shares = made()
     equal = torch.full((CLIENTS,), 1 / CLIENTS, dtype=torch.float64)
     for each in (weights, equal):
-        found = five_factors(outputs, targets, member, each, shares=shares)
+        found = hand.five_factors(outputs, targets, member, each, shares=shares)
         assert found["cov"] >= found["cov_bound"]
     deviation = outputs - outputs.mean(0)
     pairs = torch.einsum("rknc,rlnc->nkl", deviation, deviation) / (REPLICATES - 1)
@@ -119,23 +118,23 @@ def test_covariance_stays_above_the_bound_of_corollary_1() -> None:
 def test_equal_clients_meet_the_bound_and_one_without_samples_has_no_part_in_it() -> None:
     same = made()[0][:, :1].expand(-1, CLIENTS, -1, -1)
     targets, member, weights = *made()[1:3], made()[3]
-    found = five_factors(same, targets, member, weights)
+    found = hand.five_factors(same, targets, member, weights)
     assert found["cov"] == pytest.approx(found["cov_bound"])
     assert found["cov"] == pytest.approx(found["var"] * float((1 - weights @ weights) / (weights @ weights)))
     opposite = torch.cat([same[:, :2], -same[:, 2:3]], dim=1)
-    alone = five_factors(opposite, targets, member[:3], hand.vector(0.3, 0.7, 0))
+    alone = hand.five_factors(opposite, targets, member[:3], hand.vector(0.3, 0.7, 0))
     assert alone["cov"] == pytest.approx(alone["cov_bound"])
-    assert np.isnan(five_factors(same[:, :1], targets, member[:1], hand.vector(1))["cov_bound"])
+    assert np.isnan(hand.five_factors(same[:, :1], targets, member[:1], hand.vector(1))["cov_bound"])
 
 
 def test_replicas_with_the_same_noise_have_covariance_and_independent_signs_have_none() -> None:
     noise = hand.vector(1, -1)[:, None, None, None] * torch.ones(2, 2, 1, 1, dtype=torch.float64)
     targets, member = torch.zeros(1, 1, dtype=torch.float64), torch.ones(2, 1, dtype=torch.bool)
     weights = hand.vector(0.25, 0.75)
-    found = five_factors(noise, targets, member, weights)
+    found = hand.five_factors(noise, targets, member, weights)
     assert found["cov"] == pytest.approx(2 * 0.25 * 0.75 * 2)  # sample covariance of (1, -1) with itself is 2
     noise[:, 1] *= -1
-    assert five_factors(noise, targets, member, weights)["cov"] == pytest.approx(-2 * 0.25 * 0.75 * 2)
+    assert hand.five_factors(noise, targets, member, weights)["cov"] == pytest.approx(-2 * 0.25 * 0.75 * 2)
     assert found["train_bias"] == 0
     assert np.isnan(found["heterogeneity_bias"])
 
@@ -147,7 +146,7 @@ def test_linear_model_has_no_gap() -> None:
     averages = torch.einsum("k,rkd->rd", weights, models)
     fma = torch.stack([task.outputs(w, "test") for w in averages])
     member = torch.ones(2, 7, dtype=torch.bool)
-    found = five_factors(outputs, task.samples["test"].targets[:, None], member, weights, fma=fma)
+    found = hand.five_factors(outputs, task.samples["test"].targets[:, None], member, weights, fma=fma)
     assert abs(found["gap"]) < 1e-14
     assert abs(found["residual"]) < 1e-14
 
@@ -160,7 +159,7 @@ def test_gap_of_a_smooth_net_is_quadratic_in_the_locality() -> None:
     def gap(scale: float) -> float:
         outputs = torch.stack([task.outputs(centre + scale * (w - centre), "test") for w in models])[None]
         member = torch.ones(3, 11, dtype=torch.bool)
-        return five_factors(outputs, targets, member, weights, fma=task.outputs(centre, "test")[None])["gap"]
+        return hand.five_factors(outputs, targets, member, weights, fma=task.outputs(centre, "test")[None])["gap"]
 
     slope = np.log2(gap(0.02) / gap(0.01))
     assert slope == pytest.approx(2, abs=0.02)

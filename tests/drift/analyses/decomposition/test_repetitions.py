@@ -11,9 +11,9 @@ import torch.nn.functional as F
 
 from drift.analyses.decomposition.client_models import repetitions
 from drift.analyses.decomposition.decomposition import decomposition
-from drift.analyses.decomposition.five_factors import five_factors
 from drift.runs.run import Run
 from tests import tiny
+from tests.drift import hand
 
 SAME = ("clients.partition_seed=1", "clients.per_round=4")
 
@@ -42,7 +42,7 @@ def test_factors_over_runs_are_those_of_their_recorded_clients(runs: list[Run]) 
     )
     fma = torch.stack([first.task.outputs(run.round(1).fma, samples).softmax(1) for run in runs])
     member = torch.from_numpy(np.stack([np.isin(numbers, first.parts[k]) for k in record.ids.tolist()]))
-    expected = five_factors(outputs, F.one_hot(samples.targets, 4), member, record.shares, fma=fma)
+    expected = hand.five_factors(outputs, F.one_hot(samples.targets, 4), member, record.shares, fma=fma)
     for name, value in expected.items():
         np.testing.assert_allclose(found[name], value, rtol=1e-5, atol=1e-12, err_msg=name)
     assert found.attrs["replicates"] == 3
