@@ -72,6 +72,9 @@ def _measured(ds: xr.Dataset) -> str:
     if "gain" in ds and "concentration" in ds.gain.dims:
         medians = ds.gain.median(set(ds.gain.dims) - {"concentration"}).to_series()
         return f"Median gain by concentration: {', '.join(f'{gain:.2f} at {at:g}' for at, gain in medians.items())}"
+    if "minima" in ds and "value" in ds.minima.dims:
+        finest = ds.minima.isel(value=0)
+        return f"One minimum on {int((finest == 1).sum())} of {int(finest.notnull().sum())} planes"
     if "distance" in ds and "explained_beta" in ds.attrs:
         share = 100 * (ds.attrs["explained_alpha"] + ds.attrs["explained_beta"])
         return f"The plane holds {share:.0f} % of the variance; models lie up to {float(ds.distance.max()):.2g} off it"

@@ -174,3 +174,9 @@ def test_other_pictures_state_where_their_main_quantity_is_highest(panel):
 def test_nothing_is_said_of_other_pictures(panel):
     panel.bar([0, 1], [1, 2])
     assert finding(xr.Dataset({"loss": ("round", [1.0])}), panel.figure) == ""
+
+
+def test_planes_with_one_minimum_are_counted_on_the_finest_grid():
+    minima = [[1.0, 3.0], [2.0, 1.0], [1.0, 1.0], [np.nan, 1.0]]
+    ds = xr.Dataset({"minima": (("round", "value"), minima)}, {"value": [1, 4]})
+    assert finding(ds, None) == "One minimum on 2 of 3 planes"
