@@ -74,8 +74,10 @@ with style.context():
     for ax, ((name, index), plane) in zip(axes.flat, planes.items(), strict=True):
         figures.contour(plane, ax=ax, levels=levels, names=False)
         ax.set_title(f"{style.label(name)}, round {index}")
-        ax.set(xlabel="" if ax in axes[0] else "alpha", ylabel="beta" if ax in axes[:, 0] else "")
+    style.name_edges(axes)  # the maps name their own axes; one name a column and row is enough
     surfaces.colorbar(figure, axes.flat, levels, "test loss [nats]")
+    for ax in axes.flat:
+        ax.set_anchor("N")  # maps of several shapes: their titles stay in line
 figure
 
 # %% [markdown]
@@ -92,7 +94,7 @@ print(*figures.save(figure, "out/my-planes", formats=["pdf", "png"]), sep="\n")
 
 # %%
 turned = figures.surface_rounds(list(planes.values())[:3])
-turned.update_layout(height=420, scene_camera_eye={"x": 1.4, "y": -1.4, "z": 1.1})
+turned.update_layout(height=520, scene_camera_eye={"x": 0.6, "y": -1.1, "z": 1.2})
 turned.write_html("out/planes.html", include_plotlyjs=True)
 turned
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from torch import nn
 
 import drift
@@ -140,3 +142,15 @@ def suited(name: str, runs: list[Run]) -> AnyOf:
     """The runs that a figure can be drawn from."""
     suits = SUITED.get(name, lambda run: not run.unequal)
     return AnyOf(run for run in runs if suits(run))
+
+
+def titles(figure: Figure) -> str:
+    """Titles of legends and panels, in one line."""
+    keys = [key.get_title().get_text() for key in figure.legends]
+    names = [ax.get_title(loc=loc) for ax in figure.axes for loc in ("center", "left")]
+    return " | ".join(" ".join(text.split()) for text in [*keys, *names] if text)
+
+
+def panels(figure: Figure) -> list[Axes]:
+    """The axes that are no colour bars."""
+    return [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]

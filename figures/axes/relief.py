@@ -11,6 +11,7 @@ import contourpy
 import numpy as np
 import xarray as xr
 
+from figures.axes.interpolated import interpolated
 from figures.looks import words
 
 AZIMUTH, ELEVATION = -60.0, 42.0
@@ -225,21 +226,6 @@ def direction(ds: xr.Dataset, name: str) -> str:
         return words.text(values)
     kind = "distance" if ds.attrs.get("isometric", 0) == 1 else "coordinate"
     return words.with_unit(f"{kind} along {letter}", values)
-
-
-def interpolated(a: np.ndarray, b: np.ndarray, values: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Values (n, m) on a grid, at the points of a finer one, shape (len(x), len(y)); NaN beside one that is not finite.
-
-    Monotone between the points of the grid, so that there is no minimum that they do not have.
-    """
-    from scipy.interpolate import PchipInterpolator
-
-    finite = np.isfinite(values)
-    filled = np.where(finite, values, np.nanmax(np.where(finite, values, np.nan)))
-    fine = PchipInterpolator(b, PchipInterpolator(a, filled, axis=0)(x), axis=1)(y)
-    rows, columns = (np.clip(np.searchsorted(old, new, "right") - 1, 0, len(old) - 2) for old, new in ((a, x), (b, y)))
-    cells = finite[:-1, :-1] & finite[1:, :-1] & finite[:-1, 1:] & finite[1:, 1:]
-    return np.where(cells[np.ix_(rows, columns)], fine, np.nan)
 
 
 def towards(azimuth: float, elevation: float) -> np.ndarray:

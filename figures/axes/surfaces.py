@@ -76,8 +76,7 @@ def contour(
     if ds.attrs.get("isometric", 0) == 1:
         ax.set_aspect("equal")
     if marks:
-        _minimum(ds, variable, first, second, ax)
-        _models(ds, first, second, ax, names)
+        _models(ds, first, second, ax, names, _minimum(ds, variable, first, second, ax))
     if bar if bar is not None else levels is None:
         colorbar(cast(Figure, ax.figure), [ax], used, style.text(values), cmap=look["cmap"])
     return ax
@@ -114,13 +113,11 @@ def row(figure: Figure, axs: Sequence[Axes], planes: Sequence[xr.Dataset], varia
     """Maps of planes side by side: those of one kind on common levels with one bar, each kind with its own.
 
     Global models of successive rounds are so close that the levels of client planes would show them in one colour.
+    Bars lie below the maps of their kind, of those in several rows below the last ones.
 
     Args:
-        planes: As `drift.analyses.landscapes.planes` returns them, through clients or
-            globals, those of one kind in succession.
+        planes: Planes through clients or globals, those of one kind in succession.
         look: Passed to `contour`, but `top` to `common_levels`.
-
-    Bars lie below the maps of their kind, of those in several rows below the last ones.
     """
     top = look.pop("top", 0.9)
     kinds = [str(plane.attrs.get("analysis", "")) for plane in planes]
@@ -202,8 +199,8 @@ def ends(ax: Axes, first: str, second: str) -> None:
         )
 
 
-def _minimum(ds: xr.Dataset, variable: str, first: str, second: str, ax: Axes) -> None:
-    """A ring with bars of one standard error at the minimum, or a note that there is none inside.
+def _minimum(ds: xr.Dataset, variable: str, first: str, second: str, ax: Axes) -> tuple[float, float]:
+    """A ring with bars of one standard error at the minimum, or a note that there is none inside; its place, or NaN.
 
     Of what the map shows; fitted here where the dataset has none of it.
     """
@@ -213,12 +210,13 @@ def _minimum(ds: xr.Dataset, variable: str, first: str, second: str, ax: Axes) -
     if state != "inside":
         look: dict[str, Any] = {"xycoords": ax.xaxis.label, "textcoords": "offset points"}  # clear of flat maps
         ax.annotate(_NOTES[state], (0.5, 0), (0, -1), **look, fontsize=style.small(), ha="center", va="top")
-        return
+        return np.nan, np.nan
     x, y, wide, high = (float(ds[f"minimum_{name}"]) for name in (first, second, f"{first}_error", f"{second}_error"))
     bars: dict[str, Any] = {"ecolor": "white", "elinewidth": 0.7, "markersize": 4.5, "zorder": 4, "clip_on": True}
     ring: dict[str, Any] = {"markerfacecolor": "none", "markeredgecolor": "white", "markeredgewidth": 0.9}
     across, up = (_within(ds[name], at, error) for name, at, error in ((first, x, wide), (second, y, high)))
     ax.errorbar(x, y, xerr=across, yerr=up, fmt="o", **bars, **ring)
+    return x, y
 
 
 def _within(axis: xr.DataArray, at: float, error: float) -> list[list[float]]:
@@ -233,7 +231,7 @@ def _within(axis: xr.DataArray, at: float, error: float) -> list[list[float]]:
 _NOTES = {"edge": "minimum at or\nbeyond the edge", "none": "no minimum\nlocated"}
 
 
-def _models(ds: xr.Dataset, first: str, second: str, ax: Axes, names: bool) -> None:
+def _models(ds: xr.Dataset, first: str, second: str, ax: Axes, names: bool, ring: tuple[float, float]) -> None:
     if "mark" not in ds.dims:
         return
     for index, mark in enumerate(map(style.literal, ds["mark"].values)):
@@ -243,7 +241,9 @@ def _models(ds: xr.Dataset, first: str, second: str, ax: Axes, names: bool) -> N
             continue
         ax.plot(x, y, "^", color="black", markeredgecolor="white", markeredgewidth=0.6, markersize=5.5, zorder=5)
         if names:
-            low = y <= float(ds[f"mark_{second}"].mean())  # the name stands on the outer side of the triangle
+            low = y <= float(ds[f"mark_{second}"].mean())  # the name stands on the outer side of the triangle,
+            across, up = (ring[0] - x) / np.ptp(ds[first].values), (ring[1] - y) / np.ptp(ds[second].values)
+            low ^= abs(across) < 0.1 and 0 < (-up if low else up) < 0.25  # or clear of the ring
             note = ax.annotate(
                 mark, (x, y), (0, -5 if low else 4.5), textcoords="offset points", fontsize=style.small(), zorder=6
             )

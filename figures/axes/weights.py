@@ -38,9 +38,8 @@ def shares(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "weights",
     mesh = ax.pcolormesh(values["round"].values, np.arange(len(values)), np.ma.masked_invalid(values.values), **look)
     mesh.set_rasterized(True)
     ax.grid(False)
-    ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     ax.yaxis.set_major_locator(MaxNLocator(6, integer=True))
-    return style.name_axes(ax, "round", "clients, sorted by mean weight")
+    return style.name_axes(ax, "round", "clients, sorted by mean weight", integers=5)
 
 
 FEW = 20

@@ -15,7 +15,8 @@ from drift.analyses.landscapes.models_plane import models_plane, plane_sweep
 from drift.analyses.landscapes.sweeps import round_clients
 from drift.runs.run import Run
 from drift.training.client import Client
-from figures.axes.relief import Relief, interpolated, relief, spaced_levels
+from figures.axes.interpolated import interpolated
+from figures.axes.relief import Relief, relief, spaced_levels
 from figures.looks import palette
 from landscape.geometry.planes import combine64, project
 from landscape.model.samples import Samples

@@ -41,24 +41,24 @@ def draw(ds: xr.Dataset) -> Figure:
     scale = {"cmap": style.sequential(), "norm": surfaces.norm(levels), "edgecolors": "white", "zorder": 5}
     off = ds.in_plane.values == 0
     for marks, marker, size in ((ds.isel(mark=~off), "^", 42), (ds.isel(mark=off), "o", 34)):
-        row[0].scatter(
-            marks.mark_alpha, marks.mark_beta, c=marks.mark_loss, marker=marker, s=size, linewidths=1.0, **scale
-        )
+        row[0].scatter(marks.mark_alpha, marks.mark_beta, size, marks.mark_loss, marker=marker, linewidths=1.0, **scale)
     places = np.stack([ds.mark_alpha.values, ds.mark_beta.values], 1)
     gaps = np.linalg.norm(places[:, None] - places, axis=-1) + np.diag(np.full(len(places), np.inf))
-    free = (gaps.min(1) > 0.08 * np.ptp(ds.alpha.values)) | np.isin(ds.mark.values, ["start", "global"])
-    for name, (x, y) in zip(ds.mark.values[free], places[free], strict=True):
-        at, across, up, leader = _SIDES.get(str(name), ((0, 5), "center", "bottom", None))
-        note = row[0].annotate(_short(name), (x, y), at, textcoords="offset points", arrowprops=leader, zorder=6)
-        note.set(ha=across, va=up, path_effects=style.outline(), fontsize=style.small())
+    led = np.isin(ds.mark.values, ["start", "global"])  # names at the end of a line leave the places free
+    free = (np.where(led, np.inf, gaps).min(1) > 0.08 * np.ptp(ds.alpha.values)) | led
+    for name, (x, y), aside in zip(ds.mark.values[free], places[free], led[free], strict=True):
+        look = _LED | {"xytext": (-26, 20 if y > places[led, 1].mean() else -20)} if aside else _OVER
+        note = row[0].annotate(_short(name), (x, y), textcoords="offset points", zorder=6, **look)
+        note.set(path_effects=style.outline(), fontsize=style.small())
     surfaces.colorbar(figure, row[:1], levels, style.text(ds.loss))
     _gaps(ds, row[1])
     return style.key(figure, row[1:])
 
 
-_LEADER = {"arrowstyle": "-", "color": "white", "linewidth": 0.7, "shrinkA": 0, "shrinkB": 3}
-_SIDES: Any = {"start": ((-26, -20), "right", "center", _LEADER), "global": ((-26, 20), "right", "center", _LEADER)}
-"""Places of the names of models that are close to each other and to clients, and lines to them."""
+_LINE = {"arrowstyle": "-", "color": "white", "linewidth": 0.7, "shrinkA": 0, "shrinkB": 3}
+_OVER: Any = {"xytext": (0, 5), "ha": "center", "va": "bottom"}
+_LED: Any = {"ha": "right", "va": "center", "arrowprops": _LINE}
+"""Places of names over models, and beside those that are close to each other and to clients, with lines to them."""
 
 
 def _gaps(ds: xr.Dataset, ax: Axes) -> None:

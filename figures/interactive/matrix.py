@@ -1,41 +1,36 @@
-"""A matrix as coloured cells: cosines between clients, confusions of classes."""
+"""A matrix as coloured cells: cosines between clients, layers over rounds."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
-import numpy as np
 import plotly.graph_objects as go
+import xarray as xr
 
-from figures.interactive.look import small
+from figures.interactive.look import COLOURS, axis, colour_bar, small
 from figures.looks import palette
 
 WRITTEN = 12
 """Rows up to which the numbers stand in the cells."""
 
 
-def cells(
-    x: Sequence[Any], y: Sequence[Any], z: np.ndarray, title: str, ends: tuple[float, float], **more: Any
-) -> go.Heatmap:
-    """A matrix as coloured cells, with its numbers in them where it is small.
+def heat_map(figure: go.Figure, table: xr.DataArray, ends: tuple[float, float], *, pairs: bool) -> go.Figure:
+    """A figure with a matrix in it, the first row above, and its numbers in the cells where it is small.
 
     Args:
-        x, y: Places or names of columns and rows.
-        z: Numbers, rows by columns.
-        title: Of the colour bar.
-        ends: Numbers at the ends of the colours.
-        more: Further words of a heat map; `hovertemplate` without its end.
+        figure: Empty.
+        table: Numbers over rows and columns.
+        ends: Numbers at the ends of the colours; these are of signed data if the first is below 0.
+        pairs: Rows and columns are the same things: cells are squares.
     """
-    bar = {"title": {"text": title}, "thickness": 12, "outlinewidth": 0, "len": 0.9}
-    look = {"colorscale": palette.SIGNED, "texttemplate": "%{z:.2f}", "xgap": 1, "ygap": 1, "colorbar": bar, **more}
-    look["hovertemplate"] = f"{look['hovertemplate']}<extra></extra>"
-    if max(np.shape(z)) > WRITTEN:
-        del look["texttemplate"]
-    return go.Heatmap(x=x, y=y, z=small(z), zmin=ends[0], zmax=ends[1], **look)
-
-
-def square(figure: go.Figure, x: str, y: str, **ticks: Any) -> go.Figure:
-    """The figure of a matrix with the names of its axes, square cells and the first row above."""
-    axes = {"constrain": "domain", "showgrid": False, "zeroline": False, **ticks}
-    return figure.update_xaxes(title=x, **axes).update_yaxes(title=y, autorange="reversed", scaleanchor="x", **axes)
+    rows, columns = (table[dim] for dim in table.dims)
+    start = "%{y}, %{x}" if pairs else f"{rows.name} %{{y}}, {columns.name} %{{x}}"
+    figure.add_heatmap(
+        x=list(map(str, columns.values)), y=list(map(str, rows.values)), z=small(table.values), xgap=1, ygap=1,
+        colorscale=palette.SIGNED if ends[0] < 0 else COLOURS, zmin=ends[0], zmax=ends[1],
+        colorbar=colour_bar(axis(table), *ends, log=False),
+        texttemplate="%{z:.2f}" if max(table.shape) <= WRITTEN else None,
+        hovertemplate=f"{start}<br>{table.name} %{{z:.4g}}<extra></extra>",
+    )  # fmt: skip
+    axes = {"constrain": "domain", "showgrid": False, "zeroline": False, "type": "category"}
+    across, up = ("", "") if pairs and "mark" in table.dims else (axis(columns), axis(rows))
+    figure.update_xaxes(title=across, **axes)
+    return figure.update_yaxes(title=up, autorange="reversed", scaleanchor="x" if pairs else None, **axes)

@@ -9,14 +9,15 @@ import plotly.graph_objects as go
 import xarray as xr
 
 from figures.axes import relief as reliefs
+from figures.axes.interpolated import is_triangle
 from figures.axes.placed_text import spread_names, ticks
 from figures.axes.relief import MEANS, Relief, relief
 from figures.interactive import look as parts
 from figures.interactive.slider import Traces
 from figures.interactive.words import plain
 
-FINE, COARSE = 80, 40
-"""Cells along each axis of a surface, and of the map below it."""
+FINE, COARSE, TRIANGLE = 80, 40, 128
+"""Cells along each axis of a surface, of the map below it, and of both in a triangle: of few plotly frays the edge."""
 
 UNIT = 300
 """Pixels of the length 1 of a scene, in which names keep clear of each other."""
@@ -30,15 +31,15 @@ HALO = ", ".join(["0 0 3px black"] * 4)
 
 def deep(ds: xr.Dataset, variable: str, levels: np.ndarray) -> Traces:
     """Traces of a surface: itself, the map below, level lines, paths, and models where it has marks."""
-    scene, below = (relief(ds, variable, levels=levels, fine=fine) for fine in (FINE, COARSE))
+    cells = (TRIANGLE, TRIANGLE) if is_triangle(ds[variable].values) else (FINE, COARSE)
+    scene, below = (relief(ds, variable, levels=levels, fine=fine) for fine in cells)
     unit = parts.axis(ds[variable])
     across, up = (parts.direction(ds, str(name)) for name in ds[variable].dims)
     ends = {"colorscale": parts.COLOURS, "cmin": scene.levels[0], "cmax": scene.levels[-1]}
     x, y, values = parts.grid(ds, variable)
     surface = go.Surface(
-        **_grid(scene, scene.z),
+        **_sheet(scene),
         **ends,
-        surfacecolor=parts.small(scene.z.T),
         colorbar=parts.colour_bar(unit, *scene.levels[[0, -1]], log=scene.log),
         hovertemplate=f"{at_round(ds)}{across} %{{x:.3g}}<br>{up} %{{y:.3g}}<br>{unit} %{{z:.4g}}<extra></extra>",
         lighting={"ambient": 0.85, "diffuse": 0.9, "specular": 0.1, "roughness": 0.8, "fresnel": 0.1},
@@ -47,7 +48,8 @@ def deep(ds: xr.Dataset, variable: str, levels: np.ndarray) -> Traces:
         name=variable,
     )
     quiet = {"hoverinfo": "skip", "showscale": False, "lighting": {"ambient": 0.6, "diffuse": 0}, "name": "map"}
-    flat = {**_grid(below, np.full_like(below.z, scene.floor)), "surfacecolor": parts.small(below.z.T)}
+    flat = _sheet(below)
+    flat["z"] = np.where(np.isfinite(flat["z"]), scene.values(np.array(scene.floor, np.float32)), np.float32(np.nan))
     draped = [*(scene.raised(line, 2.5) for line in scene.lines), *map(scene.raised, scene.flat_lines)]
     lines = _lines(scene, draped, 0.55, 2)
     traces = [surface, go.Surface(**flat, **ends, **quiet), lines]
@@ -121,8 +123,16 @@ def labels(ds: xr.Dataset, variable: str, levels: np.ndarray) -> list[dict[str, 
     ]
 
 
-def _grid(scene: Relief, z: np.ndarray) -> dict[str, np.ndarray]:
-    return {"x": parts.small(scene.x), "y": parts.small(scene.y), "z": parts.small(scene.values(z.T))}
+def _sheet(scene: Relief) -> dict[str, np.ndarray]:
+    """Points and colours of a surface; the points next to the long side of a triangle lie on it, so it is straight."""
+    x, y, z = scene.x, scene.y, scene.z.copy()
+    if is_triangle(z):
+        over = np.maximum(np.add.outer(x, y) - x[-1] - y[0], 0) / 2
+        x, y = x[:, None] - over, y - over
+        beyond = np.fliplr(np.eye(len(z) - 1, dtype=bool))
+        z[1:, 1:][beyond] = (z[1:, :-1] + z[:-1, 1:])[beyond] / 2
+    sheet = {"x": x, "y": y, "z": scene.values(z), "surfacecolor": z}
+    return {name: parts.small(values.T) for name, values in sheet.items()}
 
 
 def _points(scene: Relief, points: np.ndarray) -> dict[str, np.ndarray]:

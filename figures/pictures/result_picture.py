@@ -8,6 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 import xarray as xr
 from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from figures.axes import matrices, spectra, surfaces
@@ -16,13 +17,13 @@ from figures.axes.fit import fit
 from figures.axes.map_heights import fit_heights
 from figures.axes.surfaces import contour, profile
 from figures.axes.triangles import triangle
-from figures.interactive.look import COLOURS, axis, blank, grid
-from figures.interactive.matrix import cells, square
+from figures.interactive.look import axis, blank
+from figures.interactive.matrix import heat_map
 from figures.interactive.surfaces import surface3d
-from figures.looks import style
+from figures.looks import palette, style
 
 USUAL = ("loss", "accuracy", "eigenvalue", "density", "barrier", "count")
-"""Variables that a picture shows by default, the first of which counts; else the first with a dimension."""
+"""Variables that a picture shows by default, the first of which counts; else the first that is not constant."""
 
 NAMES = ("client", "class", "layer", "model", "variant")
 """Dimensions whose entries have no order: dots, which no line joins."""
@@ -37,7 +38,7 @@ def plot(ds: xr.Dataset, *, ax: Axes | None = None, variable: str | None = None,
     Args:
         ds: A result of landscape or drift.
         ax: Axes to draw into; by default those of a new figure of pyplot.
-        variable: Variable to draw; by default the loss, or the first that has a dimension.
+        variable: Variable to draw; by default the loss, or the first that is not constant.
         look: Passed to the drawing function of this kind of result.
 
     Raises:
@@ -49,11 +50,12 @@ def plot(ds: xr.Dataset, *, ax: Axes | None = None, variable: str | None = None,
     require_values(values)
     alone = ax is None
     ax = _new_axes() if ax is None else ax
-    if _is_pairs(dims):
+    if (pairs := _is_pairs(dims)) or (_is_table(values) and not _is_map(ds, dims)):
         low, high = _ends(values)
-        colours = {"cmap": style.SIGNED if low < 0 else style.sequential()}
-        matrices.matrix(values.transpose(dims[1], dims[0]), ax=ax, low=low, high=high, **{**colours, **look})
-        return style.name_axes(ax, "", "") if "mark" in dims else ax  # the names of models say what they are
+        colours = {"cmap": style.SIGNED if low < 0 else style.sequential(), "aspect": "equal" if pairs else "auto"}
+        table = values.transpose(..., dims[0] if pairs else _along(values))
+        matrices.matrix(table, ax=ax, low=low, high=high, **{**colours, **look})
+        return style.name_axes(ax, "", "") if pairs and "mark" in dims else ax  # names of models say what they are
     if len(dims) == 2 and {"by size", "mean"} <= set(map(str, ds.coords.get("mark", xr.DataArray([])).values)):
         triangle(ds, ax=ax, variable=name, **look)
         return ax
@@ -74,10 +76,6 @@ def plot(ds: xr.Dataset, *, ax: Axes | None = None, variable: str | None = None,
         return _spectrum(values, ax, look, lost)
     if dims == ("layer",) and name == "eigenvalue":
         return spectra.layers(ds, ax=ax, **look)
-    if _is_table(values):
-        low, high = _ends(values)
-        look = {"cmap": style.SIGNED if low < 0 else style.sequential(), "aspect": "auto", **look}
-        return matrices.matrix(values.transpose(..., _along(values)), ax=ax, low=low, high=high, **look)
     return _curve(values, ax, look)
 
 
@@ -86,7 +84,7 @@ def plotly(ds: xr.Dataset, *, variable: str | None = None, **look: Any) -> go.Fi
 
     Args:
         ds: A result of landscape or drift.
-        variable: Variable to draw; by default the loss, or the first that has a dimension.
+        variable: Variable to draw; by default the loss, or the first that is not constant.
         look: Passed to the layout of the figure.
 
     Raises:
@@ -98,28 +96,14 @@ def plotly(ds: xr.Dataset, *, variable: str | None = None, **look: Any) -> go.Fi
     require_values(values)
     if _is_map(ds, dims):
         return surface3d(ds, name).update_layout(**look)
-    figure = blank(**look)
-    if _is_pairs(dims):
-        names, ends = list(map(str, values[dims[0]].values)), _ends(values)
-        words = {"hovertemplate": f"%{{y}}, %{{x}}<br>{name} %{{z:.4g}}"}
-        words |= {"colorscale": style.SIGNED if ends[0] < 0 else COLOURS}
-        figure.add_trace(cells(names, names, grid(ds, name)[2], axis(values), ends, **words))
-        about = ("", "") if "mark" in dims else (axis(values[dims[0]]), axis(values[dims[1]]))
-        return square(figure, *about, type="category")
-    if _is_table(values):
-        table, ends = values.transpose(..., _along(values)), _ends(values)
-        rows, columns = (values[dim] for dim in table.dims)
-        words = {"hovertemplate": f"{rows.name} %{{y}}, {columns.name} %{{x}}<br>{name} %{{z:.4g}}"}
-        words |= {"colorscale": style.SIGNED if ends[0] < 0 else COLOURS}
-        x, y = (list(map(str, entries.values)) for entries in (columns, rows))
-        figure.add_trace(cells(x, y, table.values, axis(values), ends, **words))
-        figure.update_yaxes(title=axis(rows), type="category", autorange="reversed")
-        return figure.update_xaxes(title=axis(columns), type="category")
+    figure = blank(**{"height": None, "template": "plotly_white", **look})
+    if (pairs := _is_pairs(dims)) or _is_table(values):
+        return heat_map(figure, values.transpose(..., dims[0] if pairs else _along(values)), _ends(values), pairs=pairs)
     over = _over(values)
+    figure.update_layout(colorway=_colours(values, over))
+    marker = "markers" if over in ("rank", *NAMES) else "lines" if name == "density" else "lines+markers"
     for label, series in _series(values, over):
-        marker = "markers" if over in ("rank", *NAMES) else "lines" if name == "density" else "lines+markers"
-        trace = go.Scatter(x=values[over].values, y=series, mode=marker, name=label, showlegend=label != "")
-        figure.add_trace(trace)
+        figure.add_scatter(x=values[over].values, y=series, mode=marker, name=label, showlegend=label != "")
     if over in NAMES:
         figure.update_xaxes(type="category")
     if name == "density":
@@ -139,7 +123,8 @@ def _values(ds: xr.Dataset, variable: str | None) -> xr.DataArray:
         raise ValueError(f"this result has no variable with a dimension, so no picture: {single or 'it is empty'}.")
     flat = {name: _without_single(ds[name]) for name in numbers}
     usual = (name for name in USUAL if name in flat and flat[name].ndim <= 2)
-    return flat[variable or next(usual, numbers[0])]
+    changing = (name for name in numbers if np.ptp(np.nan_to_num(flat[name])) > 0)
+    return flat[variable or next(usual, next(changing, numbers[0]))]
 
 
 def _without_single(values: xr.DataArray) -> xr.DataArray:
@@ -203,6 +188,8 @@ def _spectrum(values: xr.DataArray, ax: Axes, look: dict[str, Any], lost: int) -
 def _curve(values: xr.DataArray, ax: Axes, look: dict[str, Any]) -> Axes:
     """The variable over its main dimension, a line per entry of the other; a dot where no line leads to a value."""
     over = _over(values)
+    if values.ndim == 2:
+        ax.set_prop_cycle(color=_colours(values, over))
     for label, series in _series(values, over):
         around = np.pad(np.isfinite(series.astype(float)), 1)
         alone = np.flatnonzero(around[1:-1] & ~around[:-2] & ~around[2:]).tolist()
@@ -223,9 +210,16 @@ def _curve(values: xr.DataArray, ax: Axes, look: dict[str, Any]) -> Axes:
 
 
 def _along(values: xr.DataArray) -> str:
-    """The dimension along the horizontal axis."""
+    """The dimension along the horizontal axis; of `value` and `round` the longer one."""
     dims = tuple(map(str, values.dims))
-    return next((name for name in ("value", "round", "step", "t", "rank") if name in dims), dims[-1])
+    first = max(("value", "round"), key=lambda name: values.sizes.get(name, 0))
+    return next((name for name in (first, "round", "step", "t", "rank") if name in dims), dims[-1])
+
+
+def _colours(values: xr.DataArray, over: str) -> list[str]:
+    """Colours of lines: from dark to light for entries in a sequence, such as rounds; apart for names."""
+    ordered = [name for name in values.dims if name not in (over, *NAMES)]
+    return [to_hex(step) for step in style.steps(values.sizes[ordered[0]])] if ordered else list(palette.CLASSES)
 
 
 def _over(values: xr.DataArray) -> str:
@@ -247,4 +241,6 @@ def _series(values: xr.DataArray, over: str) -> list[tuple[str, np.ndarray]]:
     others = [str(name) for name in values.dims if name != over]
     if not others:
         return [("", values.values)]
-    return [(f"{others[0]} {entry}", values.sel({others[0]: entry}).values) for entry in values[others[0]].values]
+    entries = values[others[0]]
+    what = entries.attrs.get("long_name", others[0])
+    return [(f"{what} {entry}", values.sel({others[0]: entry}).values) for entry in entries.values]

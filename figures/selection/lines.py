@@ -6,10 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import xarray as xr
 
-from drift.analyses.over_seeds import t_interval
 from drift.analyses.rounds.paired import counterpart, paired_difference
 from drift.runs.growing_run import recorded
 from drift.runs.run import Run
@@ -98,15 +96,6 @@ def by_group(shown: Iterable[Line]) -> dict[str, list[Line]]:
 
 def mean_line(group: Sequence[Line]) -> xr.DataArray:
     """Mean over the runs that have a value, over the dimension of the lines."""
-    mean = _table(group).mean("seed", keep_attrs=True)
-    return mean.assign_attrs(different=sum(line.values.attrs.get("different", 0) for line in group))
-
-
-def interval_lines(group: Sequence[Line]) -> tuple[np.ndarray, np.ndarray]:
-    """Ends of the interval of `mean_line`, shape (R,) each (`drift.analyses.over_seeds`); NaN below two runs."""
-    return t_interval(_table(group).transpose("seed", ...).values)[1:]
-
-
-def _table(group: Sequence[Line]) -> xr.DataArray:
     table = xr.concat([line.values for line in group], "seed", join="outer", combine_attrs="override")
-    return table.dropna(group[0].values.dims[0], how="all")
+    mean = table.dropna(group[0].values.dims[0], how="all").mean("seed", keep_attrs=True)
+    return mean.assign_attrs(different=sum(line.values.attrs.get("different", 0) for line in group))

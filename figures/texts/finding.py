@@ -6,9 +6,13 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator
 
 from figures.looks import look
 from figures.looks.literal import plain
+
+MAIN = ("distance", "loss", "ratio", "gain", "eigenvalue", "pearson", "variance")
+"""Quantities that are stated before others."""
 
 LAST, PANELS = 10, 4
 """Points at the end of a long line whose mean is stated, and panels that are named one by one."""
@@ -33,13 +37,23 @@ def finding(ds: xr.Dataset, figure: Figure | None) -> str:
 
 
 def _range(ds: xr.Dataset) -> str:
-    """Of the first quantity that has a name: its values."""
-    for name, values in ds.data_vars.items():
-        named = values.attrs.get("long_name") and not str(name).startswith(("at_", "mark_", "minimum"))
-        if named and values.ndim and values.dtype.kind == "f" and bool(np.isfinite(values).any()):
-            unit = {"fraction": "", "1": ""}.get(text := str(values.attrs.get("units", "")), f" {text}")
-            low, middle, high = values.where(np.isfinite(values)).quantile((0, 0.5, 1)).values
-            return f"{plain(str(values.attrs['long_name']))}: {low:.3g} to {high:.3g}{unit}, median {middle:.3g}"
+    """Of the main quantity, or the first that has a name: where it is highest and lowest by name, or its values."""
+    for name in sorted(ds.data_vars, key=lambda name: name not in MAIN):
+        values = ds[name].where(np.isfinite(ds[name])) if ds[name].dtype.kind == "f" else ds[name]
+        quantity = plain(str(values.attrs.get("long_name", "")))
+        named = quantity and not str(name).startswith(("at_", "mark_", "minimum"))
+        if not named or not values.ndim or values.dtype.kind != "f" or not bool(values.notnull().any()):
+            continue
+        unit = {"fraction": "", "1": "", "": ""}.get(text := str(values.attrs.get("units", "")), f" {text}")
+        by = [dim for dim in values.dims if dim in ds.coords and ds[dim].dtype.kind == "U" and ds.sizes[dim] > 1]
+        if by and "round" not in values.dims:
+            how, other = "max" if "density" in ds else "mean", set(values.dims) - {by[-1]}
+            ordered = getattr(values, how)(other).to_series().dropna().sort_values()
+            quantity += f" ({how})" if other else ""
+            (low, lowest), *_, (high, highest) = zip(map(look.label, ordered.index), ordered, strict=True)
+            return f"{quantity}: highest {high}, {highest:.3g}{unit}; lowest {low}, {lowest:.3g}{unit}"
+        low, middle, high = values.quantile((0, 0.5, 1)).values
+        return f"{quantity}: {low:.3g} to {high:.3g}{unit}, median {middle:.3g}"
     return ""
 
 
@@ -58,6 +72,9 @@ def _measured(ds: xr.Dataset) -> str:
     if "gain" in ds and "concentration" in ds.gain.dims:
         medians = ds.gain.median(set(ds.gain.dims) - {"concentration"}).to_series()
         return f"Median gain by concentration: {', '.join(f'{gain:.2f} at {at:g}' for at, gain in medians.items())}"
+    if "minima" in ds and "value" in ds.minima.dims:
+        finest = ds.minima.isel(value=0)
+        return f"One minimum on {int((finest == 1).sum())} of {int(finest.notnull().sum())} planes"
     if "distance" in ds and "explained_beta" in ds.attrs:
         share = 100 * (ds.attrs["explained_alpha"] + ds.attrs["explained_beta"])
         return f"The plane holds {share:.0f} % of the variance; models lie up to {float(ds.distance.max()):.2g} off it"
@@ -107,7 +124,15 @@ def _barriers(ds: xr.Dataset) -> str:
         parts.append(
             f"{named[name]} {np.nanmean(values):.3g} nats (largest {highest:.3g})" if highest else f"{named[name]} none"
         )
-    return f"Mean barrier: {', '.join(parts)}"
+    if not all(text.endswith("none") for text in parts):
+        return f"Mean barrier: {', '.join(parts)}"
+    if "midpoint" in ds:
+        depth = -ds.midpoint.values[(..., *np.triu_indices(ds.sizes["mark"], 1))]
+        low, high = np.nanmin(depth), np.nanmax(depth)
+        return f"No barrier; the mean of two models lies {low:.3g} to {high:.3g} nats below the mean of their losses"
+    ways = {"loss": straight, "straight_loss": "straight line"}
+    falls = " and ".join(f"{float(ds[name].min()):.3g} nats on the {way}" for name, way in ways.items() if name in ds)
+    return "No barrier between the models" + f"; the loss falls to {falls}" * bool(falls)
 
 
 def _segments(ds: xr.Dataset) -> str:
@@ -151,7 +176,11 @@ def _ends(figure: Figure) -> str:
         if "round" not in across and len(lines) > 1 and len(set(map(len, heights))) == 1:
             places = slice(at := int(np.ptp(heights, axis=0).argmax()), at + 1)  # where settings differ most
         ends = sorted((float(points[places, 1].mean()), plain(name)) for name, points in lines)
-        where = f"{across} {lines[0][1][places][-1, 0]:.4g}{f' (mean of the last {last})' * (last > 1)}"
+        at = lines[0][1][places][-1, 0]
+        fixed = isinstance(ax.xaxis.get_major_locator(), FixedLocator)  # ticks have names
+        texts = dict(zip(ax.get_xticks(), ax.get_xticklabels(), strict=True)) if fixed else {}
+        value = texts[at].get_text() if at in texts else f"{at:.4g}"
+        where = f"{across} {value}{f' (mean of the last {last})' * (last > 1)}"
         (low, lowest), (high, highest) = ends[0], ends[-1]
         both = f"highest {highest}, {high:.3g}; lowest {lowest}, {low:.3g}"
         single = f"{high:.3g}" + f", from {lines[0][1][0, 1]:.3g}" * (len(ends) == 1)
@@ -160,15 +189,15 @@ def _ends(figure: Figure) -> str:
 
 
 def named_lines(ax: Axes) -> dict[str, np.ndarray]:
-    """Points of each named line of a panel with three or more, shape (n, 2), by its label."""
+    """Points of each named line of a panel with three or more, shape (n, 2), by its label; a lone line needs none."""
     lines = {}
     for line in ax.get_lines():
         points = np.asarray(line.get_xydata(), dtype=float)
         points = points[np.isfinite(points).all(1)]
-        named = not str(line.get_label()).startswith("_") and line.get_linestyle() not in ("None", "", " ")
-        if named and len(points) > 2:
+        if line.get_linestyle() not in ("None", "", " ") and len(points) > 2:
             lines[str(line.get_label()).strip()] = points
-    return lines
+    named = {label: points for label, points in lines.items() if not label.startswith("_")}
+    return named or (dict(zip(["line"], lines.values(), strict=True)) if len(lines) == 1 else {})
 
 
 def _label(ax: Axes) -> str:

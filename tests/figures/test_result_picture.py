@@ -11,6 +11,7 @@ import pytest
 import torch
 import xarray as xr
 from matplotlib import pyplot
+from matplotlib.colors import to_hex
 from torch import nn
 
 import landscape
@@ -193,3 +194,39 @@ def test_histograms_are_lines_over_their_values():
     ds = xr.Dataset({"count": (("round", "value"), np.ones((2, 50)))}, {"round": [0, 9], "value": np.arange(50) / 7})
     assert [line.get_label() for line in plot(ds).get_lines()] == ["round 0", "round 9"]
     assert [trace.name for trace in plotly(ds).data] == ["round 0", "round 9"]
+
+
+def test_a_constant_is_not_the_usual_variable_and_few_strides_are_lines_over_rounds():
+    coords = {"round": [0, 5, 9], "value": ("value", [1, 4], {"long_name": "stride"})}
+    names = {"climb": np.zeros((3, 2)), "minima": np.array([[1.0, 2], [1, 1], [3, 2]])}
+    ds = xr.Dataset({name: (("round", "value"), numbers) for name, numbers in names.items()}, coords)
+    ax = plot(ds)
+    assert (ax.get_ylabel(), ax.get_xlabel()) == ("minima", "round")
+    first, second = ax.get_lines()
+    assert [first.get_label(), second.get_label()] == ["stride 1", "stride 4"]
+    np.testing.assert_array_equal(second.get_ydata(), [2, 1, 2])
+    assert [to_hex(line.get_color()) for line in (first, second)] == list(plotly(ds).layout.colorway)
+    assert plot(ds[["climb"]]).get_ylabel() == "climb"
+
+
+def test_a_simplex_has_straight_edges_in_three_dimensions(task):
+    ds = landscape.surface(task, landscape.simplex(models(3), step=0.25, task=task))
+    surface, below = (trace for trace in plotly(ds).data if trace.type == "surface")
+    for sheet in (surface, below):
+        x, y, z = (np.asarray(sheet[name]) for name in "xyz")
+        there = np.isfinite(z)
+        assert (x + y)[there].max() == pytest.approx(1)
+        whole = there[1:, 1:] & there[1:, :-1] & there[:-1, 1:] & there[:-1, :-1]  # cells that plotly draws
+        assert np.abs(_areas(x, y))[whole].sum() == pytest.approx(0.5)
+    x, y = np.asarray(surface.x), np.asarray(surface.y)
+    nearest = [np.hypot(x - a, y - b).argmin() for a, b in ((1, 0), (0, 1), (0, 0))]
+    np.testing.assert_allclose(np.asarray(surface.z).ravel()[nearest], ds.mark_loss[:3], rtol=1e-4)
+
+
+def _areas(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Area of each cell of a grid of points, by its diagonals."""
+    first, second = (
+        (x[1:, 1:] - x[:-1, :-1], y[1:, 1:] - y[:-1, :-1]),
+        (x[1:, :-1] - x[:-1, 1:], y[1:, :-1] - y[:-1, 1:]),
+    )
+    return (first[0] * second[1] - first[1] * second[0]) / 2

@@ -12,7 +12,8 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 import figures
-from figures.axes.relief import interpolated, relief
+from figures.axes.interpolated import interpolated
+from figures.axes.relief import relief
 from figures.films import encoders
 from figures.films.lit_surface import _Sheet
 

@@ -1,6 +1,4 @@
-"""Five numbers of five seeds have one interval, in verdicts, curves, tables, numbers over rounds and the explorer."""
-
-from types import SimpleNamespace
+"""Five numbers of five seeds have one interval, in verdicts, curves, tables and numbers over rounds."""
 
 import numpy as np
 import pytest
@@ -13,7 +11,6 @@ from drift.claims.interval import over_seeds
 from figures.axes import curves
 from figures.gallery import numbers_rounds
 from figures.looks import look, style
-from figures.selection.lines import Line, interval_lines
 from figures.texts import best_rows
 
 VALUES = np.array([0.3, 1.7, 0.9, 4.1, 2.2])
@@ -31,11 +28,6 @@ def test_five_seeds_have_the_same_interval_everywhere():
     )
     ds = numbers_rounds._with_means(xr.Dataset({"value": column}))
     found["numbers-rounds"] = (float(ds.group_low[0, 0]), float(ds.group_high[0, 0]))
-    run = SimpleNamespace(label="fedavg")
-    lines = [
-        Line(str(seed), "a", run, xr.DataArray([value], {"round": [0]}, ["round"])) for seed, value in enumerate(VALUES)
-    ]
-    found["report"] = tuple(float(end[0]) for end in interval_lines(lines))
     diagnosed = estimate(VALUES)
     found["diagnosis"] = (diagnosed.low, diagnosed.high)
     phase = critical_point(range(11), [*VALUES, *-VALUES, 0], window=1).before  # too short for a clear point

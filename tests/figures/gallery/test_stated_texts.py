@@ -7,13 +7,10 @@ import re
 import numpy as np
 import pytest
 import xarray as xr
-from gallery_runs import QUICK
+from gallery_runs import panels, titles
 from matplotlib.collections import PathCollection
-from matplotlib.colors import to_hex, to_rgba
-from matplotlib.contour import ContourSet
 
-from drift.analyses.landscapes.planes import round_plane
-from figures.axes import curves, triangles
+from figures.axes import curves
 from figures.gallery import (
     _stack,
     barriers_clients,
@@ -25,58 +22,8 @@ from figures.gallery import (
     layers_drift,
     ntk_clients,
     numbers_rounds,
-    planes_overlay,
-    simplex_optima,
-    simplex_settings,
-    topology_rounds,
 )
 from figures.looks import look
-
-
-def _texts(figure) -> str:
-    """Titles of legends and panels, in one line."""
-    keys = [key.get_title().get_text() for key in figure.legends]
-    titles = [ax.get_title(loc=loc) for ax in figure.axes for loc in ("center", "left")]
-    return " | ".join(" ".join(text.split()) for text in [*keys, *titles] if text)
-
-
-def _panels(figure):
-    return [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
-
-
-def test_a_tenth_and_a_quarter_of_the_map_are_outlined_where_the_own_loss_is_lowest():
-    rng = np.random.default_rng(1)
-    alpha, beta = np.linspace(-1, 2, 37), np.linspace(0, 1, 29)
-    x, y = np.meshgrid(alpha, beta, indexing="ij")
-    at = rng.uniform(-0.5, 1.2, (3, 2))
-    own = np.stack([(1 + place) * ((x - a) ** 2 + 3 * (y - b) ** 2) for place, (a, b) in enumerate(at)])
-    marks = {"mark_alpha": ("mark", [0.0, 1, 0, 0.3]), "mark_beta": ("mark", [0.0, 0, 1, 0.3])}
-    values = {"loss": (("alpha", "beta"), own.mean(0)), "client_loss": (("client", "alpha", "beta"), own)}
-    ds = xr.Dataset({**values, **marks}, {"alpha": alpha, "beta": beta, "client": [4, 7, 9]}, {"label": "round 3"})
-    figure = planes_overlay.draw(_stack.join_panels([(ds.attrs["label"], ds)]))
-    contours = [part for part in _panels(figure)[0].collections if isinstance(part, ContourSet)]
-    lines = [part for part in contours if not part.filled and len(part.levels) == 2]
-    assert len(lines) == 3
-    assert not [part for part in contours if part.filled and part.get_alpha()], "shade is the global loss alone"
-    for client, (outline, colour) in enumerate(zip(lines, planes_overlay.COLOURS, strict=True)):
-        inside = [(own[client] <= level).mean() for level in outline.levels]
-        assert inside == pytest.approx([0.1, 0.25], abs=1.5 / own[client].size)
-        assert outline.get_linewidths().tolist() == list(planes_overlay.WIDTHS)
-        assert {to_hex(edge) for edge in outline.get_edgecolors()} == {colour.lower()}
-    entries = {text.get_text().replace("\n", " "): part for key in figure.legends for text, part in _entries(key)}
-    for name, width in zip(("thick: tenth", "thin: quarter"), planes_overlay.WIDTHS, strict=True):
-        assert entries[f"{name} of the map where its own loss is lowest"].get_linewidth() == width
-    greys = [np.dot(to_rgba(colour)[:3], [0.3, 0.6, 0.1]) for colour in planes_overlay.COLOURS]
-    lowest, highest = (planes_overlay._PALE(end)[0] for end in (0.0, 1.0))
-    assert max(greys) < 0.4 and 2 / 3 < lowest < highest == 1
-    names = ("first client", "second client", "third client")
-    assert [to_hex(entries[name].get_color()) for name in names] == [
-        colour.lower() for colour in planes_overlay.COLOURS
-    ]
-
-
-def _entries(key):
-    return zip(key.get_texts(), key.legend_handles, strict=True)
 
 
 @pytest.mark.parametrize("most", [7, 1_234_567])
@@ -92,101 +39,15 @@ def test_the_largest_bubble_is_the_stated_number_of_samples(most):
     other["count"][0], other["count"][1] = 2.0, counts.reshape(2, 2, 3)
     for name in ("within_divergence", "between_divergence"):
         other[name] = (("panel", "round"), np.ones((2, 2)))
-    panels = labels_scatter.draw(other).axes
-    assert panels[0].get_title() == "even; largest bubble: 2 samples"
-    drawn["labels-scatter"] = panels[2]
+    even, _, skewed, *_ = labels_scatter.draw(other).axes
+    assert even.get_title() == "even; largest bubble: 2 samples"
+    drawn["labels-scatter"] = skewed
     for name, ax in drawn.items():
         (stated,) = re.findall(r"largest bubble: ([\d,]+) samples", ax.get_title())
         assert int(stated.replace(",", "")) == most, name
         (dots,) = [part for part in ax.collections if isinstance(part, PathCollection)]
         areas = dots.get_sizes() / dots.get_sizes().max()
         np.testing.assert_allclose(np.sort(areas), np.sort(counts[counts > 0]) / most, rtol=1e-12, err_msg=name)
-
-
-def _grid_minima(values: np.ndarray) -> int:
-    """Cells that no cell beside them is below."""
-    padded = np.pad(values, 1, constant_values=np.inf)
-    beside = [padded[2:, 1:-1], padded[:-2, 1:-1], padded[1:-1, 2:], padded[1:-1, :-2]]
-    return int((values < np.min(beside, axis=0)).sum())
-
-
-def test_planes_with_one_minimum_are_counted_on_the_finest_and_the_coarsest_grid(numbers, kinds):
-    ds = numbers("topology-rounds")
-    figure = topology_rounds.draw(ds)
-    stated = re.search(r"one minimum on (\d+) of (\d+) planes \((\d+) on the coarsest grid\)", _texts(figure))
-    by_name = {run.name: run for run in kinds}
-    minima = {1: [], topology_rounds.STRIDES[-1]: []}
-    for run in (by_name[name] for name in ds.attrs["runs"].split(", ")):
-        for index in ds["round"].values.tolist():
-            loss = run.cached(round_plane, round=index, points=QUICK["topology-rounds"]["points"], margin=0.3)
-            for stride, counts in minima.items():
-                counts.append(_grid_minima(loss.loss.values[::stride, ::stride]))
-    finest, coarsest = minima.values()
-    assert [*map(int, stated.groups())] == [finest.count(1), len(finest), coarsest.count(1)]
-
-
-def _path(rounds, best, seed):
-    """The data of simplex-optima with best weights in some rounds, NaN in others."""
-    corners = np.linspace(0, 1, 5)
-    rng = np.random.default_rng(seed)
-    alpha, beta = np.meshgrid(corners, corners, indexing="ij")
-    loss = np.where(alpha + beta <= 1 + 1e-9, 1 + (alpha - 0.4) ** 2 + (beta - 0.3) ** 2, np.nan)
-    weights = rng.dirichlet(np.ones(3), len(rounds))
-    weights[~np.isin(rounds, best)] = np.nan
-    marks = ["client 0", "client 1", "client 2", "mean", "by size"]
-    about = {"long_name": "loss", "units": "nats"}
-    values = {
-        "loss": (("alpha", "beta"), loss, about),
-        "best_weight": (("round", "client"), weights),
-        "best_loss": ("round", np.where(np.isin(rounds, best), 0.5, np.nan), about),
-        "size_loss": ("round", np.full(len(rounds), 0.7), about),
-        "mean": ("client", np.nanmean(weights, 0)),
-        "mark_alpha": ("mark", [1.0, 0, 0, 1 / 3, 0.5]),
-        "mark_beta": ("mark", [0.0, 1, 0, 1 / 3, 0.2]),
-        "mark_loss": ("mark", [2.0, 3, 4, 1, 1.5]),
-    }
-    coords = {"alpha": corners, "beta": corners, "round": rounds, "client": range(3), "mark": marks}
-    return xr.Dataset(values, coords, {"label": "fedavg", "shown": 2})
-
-
-def _dots(ax):
-    """Places and colours of the dots of a panel."""
-    (dots,) = [part for part in ax.collections if isinstance(part, PathCollection)]
-    return np.asarray(dots.get_offsets()), dots.get_facecolors()
-
-
-def test_the_colours_of_best_weights_run_from_the_first_to_the_last_stated_round_in_every_panel():
-    parts = [_path([2, 4, 6], [2, 4, 6], 0), _path([4, 6, 8], [6, 8], 1)]
-    joined = xr.concat([part.drop_attrs(deep=False) for part in parts], "panel", join="outer")
-    joined = joined.assign_coords({"panel": ["a", "b"], "class": ["x", "y"]})
-    joined["class_share"] = (("panel", "client", "class"), np.full((2, 3, 2), 0.5), {"long_name": "share"})
-    joined["shown"] = ("panel", [4, 6])
-    figure = simplex_settings.draw(joined)
-    assert "dots: best weights of rounds 2 (dark) to 8 (pale)" in _texts(figure)
-    shades = dict(
-        zip([2, 4, 6, 8], map(to_rgba, triangles.by_round(xr.DataArray(range(4)), np.ones(4, bool))), strict=True)
-    )
-    light = [sum(shade[:3]) for shade in shades.values()]
-    assert light == sorted(light), "dark first"
-    landscapes = [ax for ax in _panels(figure) if ax.get_title().startswith("landscape of round")]
-    assert [ax.get_title() for ax in landscapes] == ["landscape of round 4", "landscape of round 6"]
-    for ax, part, rounds in zip(landscapes, parts, ([2, 4, 6], [6, 8]), strict=True):
-        places, colours = _dots(ax)
-        np.testing.assert_allclose(colours, [shades[index] for index in rounds], atol=1e-9)
-        best = part.best_weight.sel(round=rounds).values
-        corner = np.array([triangles.on_triangle(*pair) for pair in ((1.0, 0.0), (0.0, 1.0), (0.0, 0.0))])
-        np.testing.assert_allclose(places, best @ corner, atol=1e-9)
-
-
-def test_losses_have_the_colours_of_their_rounds_on_the_triangle():
-    ds = _path([1, 3, 5, 7], [1, 5, 7], 4)
-    ds.size_loss[3] = np.nan
-    on_map, beside = _panels(simplex_optima.draw(ds))
-    assert beside.get_xlabel() == "round (colours as on the triangle)"
-    of_round = dict(zip([1, 5, 7], _dots(on_map)[1].tolist(), strict=True))
-    places, colours = _dots(beside)
-    assert places[:, 0].tolist() == [1, 5]
-    assert colours.tolist() == [of_round[1], of_round[5]]
 
 
 @pytest.mark.parametrize(
@@ -207,7 +68,7 @@ def test_grey_cells_of_layers_state_why_they_are_grey(change, panel, told):
     for name, (row, column, value) in change.items():
         ds[name][slice(row, None if row is None else row + 1), slice(column, None)] = value
     figure = layers_drift.draw(ds)
-    for name, ax in zip(names, _panels(figure), strict=True):
+    for name, ax in zip(names, panels(figure), strict=True):
         notes = " ".join(text.get_text().replace("\n", " ") for text in ax.texts)
         (mesh,) = ax.collections
         shades = mesh.to_rgba(mesh.get_array())
@@ -229,7 +90,7 @@ def test_dots_on_the_line_of_both_equal_have_equal_numbers():
         {"label": "fedavg"},
     )
     figure = ntk_clients.draw(ds)
-    ax = _panels(figure)[1]
+    ax = panels(figure)[1]
     (line,) = [line for line in ax.lines if line.get_label() == "both equal"]
     ends = line.get_xydata()
     assert (ends[:, 0] == ends[:, 1]).all() and ends[0, 0] < ends[1, 0]
@@ -238,7 +99,7 @@ def test_dots_on_the_line_of_both_equal_have_equal_numbers():
     on_line = np.isclose(places[:, 0], places[:, 1])
     assert on_line.sum() == np.isclose(variance, expression).sum() == 4
     assert ends[0, 0] <= places[on_line, 0].min() and places[on_line, 0].max() <= ends[1, 0]
-    assert "one dot per client" in _texts(figure) and len(places) == variance.size
+    assert "one dot per client" in titles(figure) and len(places) == variance.size
 
 
 def test_the_line_of_slope_2_has_slope_2_and_slopes_are_of_the_drawn_gaps():
@@ -251,7 +112,7 @@ def test_the_line_of_slope_2_has_slope_2_and_slopes_are_of_the_drawn_gaps():
         {"algorithm": ["fedavg"], "seed": [3], "round": [2, 7], "scale": scale},
     )
     figure = gap_scaling.draw(ds)
-    against, over = _panels(figure)
+    against, over = panels(figure)
     (dashed,) = [line for line in against.lines if line.get_linestyle() == "--"]
     x, y = np.log(dashed.get_xydata().astype(float)).T
     np.testing.assert_allclose(np.polyfit(x, y, 1)[0], 2, rtol=1e-9)
@@ -292,11 +153,11 @@ def test_the_band_of_averaged_errors_is_the_deviation_that_the_title_names(seeds
     ds = xr.Dataset({"error": (dims, error, about)}, {**coords, "cka_round": [0, 4]})
     ds["cka"] = (("algorithm", "seed", "cka_round"), rng.random((1, seeds, 2)), {"long_name": "CKA"})
     figure = error_averaged.draw(ds)
-    title = _panels(figure)[0].get_title(loc="left")
+    title = panels(figure)[0].get_title(loc="left")
     pooled = error[0, :, 0].transpose(1, 0, 2).reshape(3, -1)
     named = [name for name, count in (("draws", draws), ("seeds", seeds)) if count > 1]
     assert title == ("FedAvg" + (f"; band: std over {' and '.join(named)}" if named else ""))
-    bands = list(_panels(figure)[0].collections)
+    bands = list(panels(figure)[0].collections)
     assert len(bands) == bool(named)
     for band in bands:
         ends = np.unique(band.get_paths()[0].vertices[:, 1])
@@ -318,12 +179,12 @@ def _group_runs(sizes, seeds):
 def test_numbers_over_rounds_name_their_seeds_and_draw_them(sizes, stated):
     ds, table = _group_runs(sizes, "lines")
     figure = numbers_rounds.draw(ds)
-    assert f"thin lines: {stated} seeds" in _texts(figure)
+    assert f"thin lines: {stated} seeds" in titles(figure)
     thin = [line.get_ydata().tolist() for line in figure.axes[0].lines if line.get_linewidth() == 0.5]
     several = np.repeat([count > 1 for count in sizes.values()], list(sizes.values()))
     assert thin == table[several].tolist()
     figure = numbers_rounds.draw(ds.assign_attrs(seeds="interval"))
-    assert f"bands: 95 % t interval of the mean of {stated} seeds" in _texts(figure)
+    assert f"bands: 95 % t interval of the mean of {stated} seeds" in titles(figure)
     assert not [line for line in figure.axes[0].lines if line.get_linewidth() == 0.5]
 
 
@@ -359,7 +220,7 @@ def test_numbers_over_rounds_say_their_gaps_as_curves_do(gap, words):
     values = np.array([[1.0, 0.5, 0.2], [1.1, gap, 0.3]])
     column = xr.DataArray(values, {"group": ("run", ["fedavg"] * 2), "round": range(3)}, ["run", "round"])
     attrs = {"number": "loss", "reference": "", "seeds": "lines"}
-    found = _texts(numbers_rounds.draw(numbers_rounds._with_means(xr.Dataset({"value": column}, attrs=attrs))))
+    found = titles(numbers_rounds.draw(numbers_rounds._with_means(xr.Dataset({"value": column}, attrs=attrs))))
     assert words in found and "thin lines: 2 seeds" in found
     seeds = xr.DataArray(values, {"seed": [0, 1], "round": range(3)}, ["seed", "round"])
     with look.drawing(look.read()) as part:

@@ -10,7 +10,7 @@ import packed_pages
 import pytest
 from browsing import MARKS
 
-from figures.axes.relief import interpolated
+from figures.axes.interpolated import interpolated
 
 pytestmark = MARKS
 VIEW = "document.getElementById('stage').view"

@@ -54,6 +54,19 @@ def test_barriers_count_each_pair_once():
     assert finding(two, None) == "Mean barrier: straight line 0.4 nats (largest 0.6), after alignment none"
 
 
+def test_without_a_barrier_the_depth_between_models_is_stated():
+    zeros, nats = np.zeros((3, 3)), {"units": "nats"}
+    middle = np.array([[0.0, -0.1, -0.4], [-0.1, 0.0, -0.7], [-0.4, -0.7, 0.0]])
+    dims = ("mark", "mark_other")
+    ds = xr.Dataset({"barrier": (dims, zeros, nats), "midpoint": (dims, middle, nats)})
+    assert finding(ds, None) == "No barrier; the mean of two models lies 0.1 to 0.7 nats below the mean of their losses"
+    paths = {"loss": [[0.9, 0.4, 0.8]], "straight_loss": [[0.9, 0.6, 0.8]]}
+    ds = xr.Dataset({name: (("round", "t"), values) for name, values in paths.items()})
+    ds = ds.assign(barrier=("round", [0.0], nats), straight_barrier=("round", [0.0], nats))
+    wanted = "No barrier between the models; the loss falls to 0.4 nats on the curve and 0.6 nats on the straight line"
+    assert finding(ds, None) == wanted
+
+
 def test_lines_between_models_are_compared_with_both_ends():
     t = np.linspace(-0.5, 1.5, 9)
     loss = np.stack([(t - 0.5) ** 2 + 1, t + 2.0, np.full(9, np.nan)])
@@ -106,6 +119,16 @@ def test_settings_are_compared_where_they_differ_most(panel):
     )
 
 
+def test_a_lone_line_needs_no_name_and_places_are_those_of_the_labels(panel):
+    panel.set_xlabel("local epochs")
+    panel.plot([0.2, 0.1, 0.3])
+    panel.axhline(0)
+    panel.set_xticks([0, 1, 2], ["1", "2", "5"])
+    assert finding(xr.Dataset(), panel.figure) == "test accuracy at local epochs 5: 0.3, from 0.2"
+    panel.plot([0.4, 0.4, 0.4])
+    assert finding(xr.Dataset(), panel.figure) == "", "which of two lines without names?"
+
+
 def test_a_map_of_models_states_its_basins_and_the_loss_of_the_mean_to_take():
     coords = {"candidate": ["basin", "pruned basin", "round 9"], "basin": [1, 2], "basin_other": [1, 2]}
     ds = xr.Dataset(
@@ -138,6 +161,22 @@ def test_critical_points_gains_and_paths_are_stated_with_what_they_are_measured_
     assert finding(ds, None) == "The plane holds 90 % of the variance; models lie up to 0.38 off it"
 
 
+def test_other_pictures_state_where_their_main_quantity_is_highest(panel):
+    high = (("seed", "layer"), [[9.0, 9.0], [9.0, 9.0]], {"long_name": "upper end"})
+    top = (("seed", "layer"), [[3.0, 1.0], [4.0, np.inf]], {"long_name": "largest eigenvalue"})
+    ds = xr.Dataset({"a_high": high, "eigenvalue": top}, {"layer": ["head", "body"], "seed": [0, 1]})
+    assert finding(ds, panel.figure) == "largest eigenvalue (mean): highest head, 3.5; lowest body, 1"
+    assert finding(ds.isel(seed=0), panel.figure) == "largest eigenvalue: highest head, 3; lowest body, 1"
+    numbers = ds.drop_vars("layer")
+    assert finding(numbers, panel.figure) == "largest eigenvalue: 1 to 4, median 3"
+
+
 def test_nothing_is_said_of_other_pictures(panel):
     panel.bar([0, 1], [1, 2])
     assert finding(xr.Dataset({"loss": ("round", [1.0])}), panel.figure) == ""
+
+
+def test_planes_with_one_minimum_are_counted_on_the_finest_grid():
+    minima = [[1.0, 3.0], [2.0, 1.0], [1.0, 1.0], [np.nan, 1.0]]
+    ds = xr.Dataset({"minima": (("round", "value"), minima)}, {"value": [1, 4]})
+    assert finding(ds, None) == "One minimum on 2 of 3 planes"
