@@ -43,7 +43,7 @@ def entry_of(group: Sequence[Run], names: Mapping[Any, str], problem: Callable[[
 
     Returns:
         key (the name of the first run), names (name and seed of each), identities (another one where another run took
-        the place of one), accuracies, series, spread, events, note, shown (empty), able (rounds that can have a
+        the place of one), accuracies, series, spread, events, note, able (rounds that can have a
         landscape, and damaged ones), damaged (a line for each of these), state (complete, growing, diverged, stopped,
         damaged), planned (rounds of the whole run) and text (all settings: name, value).
     """
@@ -62,7 +62,6 @@ def entry_of(group: Sequence[Run], names: Mapping[Any, str], problem: Callable[[
         **curves(group, _number),
         "events": events(run, coherence, lost) if run.rounds() else [],
         "note": " ".join(filter(None, (note, absent, _behind(group)))),
-        "shown": {},
         "able": [] if absent or problem(called[0]) else Run(run.folder, run.context).kept("clients", least=3),
         "damaged": damaged,
         "state": state,
@@ -99,16 +98,10 @@ def unread_entry(name: str, run: GrowingRun | None, problem: str) -> dict[str, A
     return {
         **known,
         "key": name,
-        "dash": [],
         "rounds": [],
-        "settings": [],
         "names": [{"name": name, "seed": known["seeds"][0]}],
         "accuracies": [None],
-        "series": {},
-        "spread": {},
-        "events": [],
         "note": note,
-        "shown": {},
         "able": [],
         "state": state,
     }

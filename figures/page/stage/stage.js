@@ -63,8 +63,8 @@ class Stage {
       const before = this.runs.find((run) => run.key === entry.key), run = before || entry;
       if (!before) this.runs.push(run);
       Object.assign(run, entry, { said: entry.label });
+      for (const name of ["events", "dash", "settings"]) run[name] ||= []; // of a run that is not read
       run.shown ||= {};
-      run.events ||= [];
       run.curves = Object.fromEntries(Object.entries(run.series || {}).map(([name, text]) => [name, [...floatsOf(text)]]));
       run.ends = Object.fromEntries(Object.entries(run.spread || {}).map(([name, texts]) => [name, texts.map((text) => [...floatsOf(text)])]));
       const known = (run.accuracies || []).filter((value) => value !== null);

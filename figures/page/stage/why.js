@@ -37,7 +37,7 @@ function wholeRun(stage, run, at) {
   const entry = stage.asks.want("diagnosis", { run: member }), value = entry.value;
   const words = entry.error || (entry.progress && progressWords(entry.progress)) || "Reading the record ...", { terms } = stage.scene, seen = new Set();
   const verdict = make("p", { class: "small" }, value ? termed(value.verdict, terms, seen) : words);
-  const answers = value ? [...(value.causes || []), ...value.findings].map((one) => {
+  const answers = value ? value.findings.map((one) => {
     const client = one.client ?? null, show = client !== null && [`Show client ${client}`, () => stage.set({ client })], draw = one.figure && [`Figure ${one.figure}`, () => stage.gallery.open(one.figure)];
     return make("li", {}, make("b", {}, one.title || one.name), one.number && make("span", { class: "small" }, " ", termed(one.number, terms, seen)), make("p", {}, termed(one.text + (one.advice ? `; ${one.advice}` : ""), terms, seen)), ...[show, draw].filter(Boolean).map(([text, act]) => make("button", { type: "button", click: act }, text)));
   }) : [];
