@@ -26,7 +26,7 @@ SILENT = {
 
 ROOMS = {
     "drift": 25,
-    "drift/analyses": 6190,
+    "drift/analyses": 6160,
     "drift/claims": 1295,
     "drift/config": 1010,
     "drift/diagnosis": 505,
@@ -37,7 +37,7 @@ ROOMS = {
     "drift/partitions": 500,
     "drift/plugins": 245,
     "drift/record": 750,
-    "drift/runs": 1250,
+    "drift/runs": 1245,
     "drift/simulation": 1810,
     "drift/store": 1545,
     "drift/trackers": 100,
@@ -47,7 +47,7 @@ ROOMS = {
     "figures/assistants": 295,
     "figures/axes": 1560,
     "figures/commands": 2625,
-    "figures/explore": 2520,
+    "figures/explore": 2455,
     "figures/films": 610,
     "figures/gallery": 5075,
     "figures/interactive": 560,
