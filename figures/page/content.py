@@ -64,7 +64,7 @@ def content(
         name: or_why(partial(diagnosis, group[0]), f"diagnosis of {group[0].name}", failed)
         for name, group in grouped.items()
     }
-    stage = {"scene": _stage(grouped, start, diagnosed, failed), "sections": []}
+    stage: dict[str, Any] = {"scene": _stage(grouped, start, diagnosed, failed), "sections": []}
     stage |= {"title": stage["scene"]["title"], "number": len(runs), "failed": failed.reasons}
     if start.alone:
         return stage

@@ -128,12 +128,12 @@ class TimeLine {
     for (let i = all.length - 1; i >= 0; i--) all[i].x = Math.min(all[i].x, i === all.length - 1 ? this.width - 12 : all[i + 1].x - WIDE);
     const taken = all.map(({ x }) => [x, x + 9]);
     return all.map(({ run, event, x, round }) => {
-      const brief = event.words.split(":")[0], words = `${run.label}, round ${event.round}: ${event.words}.${meanings(event.words, this.stage.scene.terms)}`, long = 6.5 * brief.length;
-      const spans = [[x + 10, x + 14 + long], [x - 6 - long, x - 2]], free = (span) => span[0] > 0 && span[1] < this.width && taken.every(([from, to]) => span[1] < from || span[0] > to);
-      const span = spans.find(free), left = span === spans[1];
+      const words = `${run.label}, round ${event.round}: ${event.words}.${meanings(event.words, this.stage.scene.terms)}`, name = event.words.split(":")[0], free = ({ span }) => span[0] > 0 && span[1] < this.width && taken.every(([from, to]) => span[1] < from || span[0] > to);
+      const places = [name, name.replace(/ \[.*/, "")].flatMap((text) => [false, true].map((left) => ({ text, left, span: left ? [x - 6 - 6.5 * text.length, x - 2] : [x + 10, x + 14 + 6.5 * text.length] })));
+      const { text: brief = "", left = false, span = null } = places.find(free) || {}, long = 6.5 * brief.length; // at its right or left, with its interval or without
       if (span) taken.push(span);
       const flag = shape("g", { class: "event", role: "button", "aria-label": words, ...pressed(() => this.goTo(event.round)) }, shape("title", {}, words),
-        shape("rect", { x: left ? x - 4 - long : x - 3, y: 0, width: span ? long + 16 : 15, height: 14, fill: "transparent" }), shape("path", { d: `M${x} 3h9l-3 4l3 4h-9z`, fill: run.shade }), shape("text", { x: left ? x - 4 : x + 12, y: 11, class: "tick", "text-anchor": left ? "end" : "start" }, span ? brief : ""));
+        shape("rect", { x: left ? x - 4 - long : x - 3, y: 0, width: span ? long + 16 : 15, height: 14, fill: "transparent" }), shape("path", { d: `M${x} 3h9l-3 4l3 4h-9z`, fill: run.shade }), shape("text", { x: left ? x - 4 : x + 12, y: 11, class: "tick", "text-anchor": left ? "end" : "start" }, brief));
       return { run, x: round, flag, span: event.span };
     });
   }
