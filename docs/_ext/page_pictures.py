@@ -52,7 +52,9 @@ def explorer(runs: Path) -> None:
                 page.wait_for_function(SETTLED)
                 if name == "samples":
                     page.locator("#stage .samples").scroll_into_view_if_needed()
+                page.wait_for_selector("#stage .diagnosis li")
                 page.wait_for_timeout(1_000)
+                page.wait_for_function(SETTLED)
                 page.screenshot(path=IMAGES / f"explore-{name}.png")
                 page.close()
     finally:

@@ -38,8 +38,9 @@ class _Rounds:
     description: paths.Stamp | None = None
     indices: list[int] = field(default_factory=list)
     columns: dict[str, list[float]] = field(default_factory=dict)
+    damaged: dict[int, Damaged] = field(default_factory=dict)
     cohorts: list[str] = field(default_factory=list)
-    link: str = ""
+    link: str | None = ""
     head: str = ""
     lock: RLock = field(default_factory=RLock)
 
@@ -50,8 +51,12 @@ class GrowingRun(Run):
 
     `update` reads the rounds that were committed since the last call; between calls nothing changes. Each round is
     checked to be of this run and to follow the round before it, and the digest of what is read is compared.
+
+    Args:
+        tolerant: Whether rounds after a damaged one are read too; `damaged` has the reason of each.
     """
 
+    tolerant: bool = False
     _rounds: _Rounds = field(default_factory=_Rounds, compare=False, repr=False)
 
     @property
@@ -62,6 +67,11 @@ class GrowingRun(Run):
     def rounds(self) -> list[int]:
         """Indices of the rounds that were read, ascending."""
         return list(self._rounds.indices)
+
+    @property
+    def damaged(self) -> dict[int, Damaged]:
+        """Rounds that cannot be read, and why."""
+        return dict(self._rounds.damaged)
 
     def round(self, index: int) -> Round:
         """Numbers, cohort and Gram matrix of a round; negative indices count from the last one.
@@ -148,12 +158,16 @@ class GrowingRun(Run):
                 return 0
             self._read_description()
             committed, on_disk = self._listed()
-            if not self._continues(on_disk):
+            mended = self._rounds.damaged and self._rounds.stamp is not None
+            if mended or not self._continues(on_disk):
                 self._forget()
-            following = on_disk[len(self._rounds.indices) :]
+            following = [index for index in on_disk if index >= self._following()]
             for index in following[:most]:
                 self._require_before(index)
-                self._append(index, read_small_arrays(files.round_path(self.folder, index)))
+                try:
+                    self._append(index, read_small_arrays(files.round_path(self.folder, index)))
+                except Damaged as reason:
+                    self._note(index, reason)
             if most is None or len(following) <= most:
                 self._require_before(committed)
                 self._rounds.stamp = stamp
@@ -187,13 +201,24 @@ class GrowingRun(Run):
         read = self._rounds.indices
         if not read:
             return True
-        if on_disk[: len(read)] != read:
+        if [index for index in on_disk if index <= read[-1] and index not in self._rounds.damaged] != read:
             return False
-        return read_small_arrays(files.round_path(self.folder, read[-1])).link == self._rounds.link
+        link = self._rounds.link
+        return link is None or read_small_arrays(files.round_path(self.folder, read[-1])).link == link
+
+    def _note(self, index: int, reason: Damaged) -> None:
+        if not self.tolerant:
+            raise reason
+        self._rounds.damaged[index], self._rounds.link = reason, None
+
+    def _following(self) -> int:
+        """The round after the last one that was read or is damaged."""
+        return max([-1, *self._rounds.indices[-1:], *self._rounds.damaged]) + 1
 
     def _append(self, index: int, small: Header) -> None:
         path, seen = files.round_path(self.folder, index), self._rounds
-        if what := small.misplaced(index) or small.foreign(self.identity) or small.broken(seen.link):
+        what = small.misplaced(index) or small.foreign(self.identity)
+        if what := what or ("" if seen.link is None else small.broken(seen.link)):
             raise Damaged(path, what, _REMEDY)
         for name, value in small.numbers().items():
             seen.columns.setdefault(name, [np.nan] * len(seen.indices)).append(value)
@@ -205,20 +230,19 @@ class GrowingRun(Run):
 
     def _require_before(self, index: int) -> None:
         """Refuse a trained run that lacks a round before another; a recorded one may number its rounds with gaps."""
-        following = self.committed
-        if index > following and not self.about.get("imported"):
-            raise Damaged(files.round_path(self.folder, following), "is missing", _REMEDY)
+        for absent in [] if self.about.get("imported") else range(self._following(), index):
+            self._note(absent, Damaged(files.round_path(self.folder, absent), "is missing", _REMEDY))
 
     def _forget(self) -> None:
         seen = self._rounds
-        seen.indices, seen.columns, seen.cohorts, seen.link, seen.head = [], {}, [], "", ""
+        seen.indices, seen.columns, seen.damaged, seen.cohorts, seen.link, seen.head = [], {}, {}, [], "", ""
 
 
-def recorded(run: Run) -> GrowingRun:
+def recorded(run: Run, *, tolerant: bool = False) -> GrowingRun:
     """The record of a run, its rounds read; one that is a record already, or the file of a campaign, stays as it is."""
     if isinstance(run, GrowingRun) or run.folder.is_file():
         return cast(GrowingRun, run)
-    record = GrowingRun(run.folder, run.context)
+    record = GrowingRun(run.folder, run.context, tolerant)
     record.update()
     return record
 

@@ -34,7 +34,7 @@ class Ask:
         self._tell = tell
         self._cancelled = threading.Event()
         self._job: LongJob | None = None
-        self._stepped, self._pace = 0.0, (0.0, 10**12)
+        self._stepped = 0.0
 
     def rough(self, value: Any) -> None:
         """Send a first, rough value."""
@@ -67,36 +67,33 @@ class Ask:
             run: The run.
             item: Its second argument.
             index: The round.
-            **options: title, priority and on_step of `Jobs.quick`.
+            **options: title and priority of `Jobs.quick`.
 
         Raises:
             LookupError: If the round is no longer the one that was asked about.
         """
         before = round_version(run, index)
-        result = self.wait(lambda on_end: self.jobs.quick(function, run, [item], on_end=on_end, **options))
+        result = self.wait(
+            lambda on_end: self.jobs.quick(function, run, item, on_progress=self._step, on_end=on_end, **options)
+        )
         if round_version(type(run)(run.folder), index) != before:
             raise LookupError(f"run {run.name} was replaced meanwhile; ask again.")
         return result
 
     def long(self, function: Callable[..., Any], runs: Run | Sequence[Run], *arguments: Any, title: str) -> Any:
         """`function(runs, *arguments)` in a process of its own; the page sees how far it is."""
-        progress = lambda job: self.step(job.done, job.total, title, job.seconds_left)  # noqa: E731
         return self.wait(
-            lambda on_end: self.jobs.long(function, runs, *arguments, title=title, on_progress=progress, on_end=on_end)
+            lambda on_end: self.jobs.long(
+                function, runs, *arguments, title=title, on_progress=self._step, on_end=on_end
+            )
         )
 
-    def step(self, done: int, total: int, words: str = "", left: float | None = None) -> None:
-        """Say how far it is, where that was not said a moment ago; time left by the pace so far where it is None."""
-        now = time.monotonic()
-        if done <= self._pace[1]:
-            self._pace = now, done
-        begun, first = self._pace
-        if left is None and done > first:
-            left = (now - begun) / (done - first) * (total - done)
-        if now - self._stepped < EVERY:
+    def _step(self, job: LongJob) -> None:
+        """Say how far a job with a title is, where that was not said a moment ago."""
+        if not job.title or (now := time.monotonic()) - self._stepped < EVERY:
             return
         self._stepped = now
-        self._tell({"progress": {"done": done, "total": total, "left": left, "words": words}})
+        self._tell({"progress": {"done": job.done, "total": job.total, "left": job.seconds_left, "words": job.title}})
 
     def wait(self, begin: Callable[[Callable[[LongJob], None]], LongJob]) -> Any:
         """The result of a job that `begin` starts.

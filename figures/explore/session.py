@@ -20,6 +20,7 @@ from figures.explore.answers.arguments import accepted
 from figures.explore.ask import Ask
 from figures.explore.work.job import LongJob
 from figures.explore.work.lanes import LostProcess
+from figures.explore.work.messages import one_line
 from figures.explore.work.open_runs import PROBLEMS, Changes
 from figures.explore.work.workspace import Workspace
 
@@ -124,7 +125,7 @@ class Session:
 
 def plain_line(reason: Exception) -> str:
     """An error in one line for a person; one that is not about their runs is also printed with its traceback."""
-    words = " ".join(str(reason).split()) or type(reason).__name__
+    words = one_line(reason)
     if isinstance(reason, OSError) and reason.strerror:
         return f"{reason.filename or 'a file'}: {reason.strerror}. Is the disk full, or the folder gone or locked?"
     if isinstance(reason, (LostProcess, *PROBLEMS)) and not isinstance(

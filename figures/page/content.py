@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -60,7 +60,15 @@ def content(
     grouped = {name: sorted(group, key=lambda run: run.name not in start.seeds) for name, group in grouped.items()}
     compute_jobs(grouped, start, samples, jobs_done, workers=workers, task=task)
     progress(len(runs), "writing")
-    shown = _shown(grouped, start, samples, failed)
+    diagnosed = {
+        name: or_why(partial(diagnosis, group[0]), f"diagnosis of {group[0].name}", failed)
+        for name, group in grouped.items()
+    }
+    stage: dict[str, Any] = {"scene": _stage(grouped, start, diagnosed, failed), "sections": []}
+    stage |= {"title": stage["scene"]["title"], "number": len(runs), "failed": failed.reasons}
+    if start.alone:
+        return stage
+    shown = stage | _shown(grouped, samples, diagnosed, failed)
     sections_shown = page_figures(figures, [run for group in grouped.values() for run in group], samples, failed)
     sections = [section for section in _SECTIONS if sections_shown["named"] or section[1] != "named"]
     return {**shown, "drawn": sections_shown, "sections": sections}
@@ -94,7 +102,17 @@ def compact(figure: go.Figure) -> dict[str, Any]:
     return {**compacted, "rounds": [int(step["label"]) for step in sliders[0]["steps"]], "frames": frames}
 
 
-def _shown(grouped: Grouped, start: Start, samples: Samples, failed: Failed) -> dict[str, Any]:
+def _stage(grouped: Grouped, start: Start, diagnosed: Mapping[str, Any], failed: Failed) -> dict[str, Any]:
+    """The scene, with the models that it carries."""
+    shown = scene(grouped, sent(start, failed), lambda first: last_words(first, LAST))
+    for run in shown["runs"]:
+        answers = diagnosed[run["key"]]
+        run["verdict"] = "" if isinstance(answers, str) else answers["verdict"]
+    about = {"start": start.address, "split": start.how["split"], "what_if": start.what_if}
+    return with_models(shown, grouped, start) | about
+
+
+def _shown(grouped: Grouped, samples: Samples, diagnosed: Mapping[str, Any], failed: Failed) -> dict[str, Any]:
     runs = [run for group in grouped.values() for run in group]
     paths = {
         f"trajectory:{name}": or_why(partial(trajectory, group[0], samples), f"path of {group[0].name}", failed)
@@ -107,22 +125,10 @@ def _shown(grouped: Grouped, start: Start, samples: Samples, failed: Failed) -> 
         name: {"absent": figure} if isinstance(figure, str) else compact(figure)
         for name, figure in {**over_rounds, **paths}.items()
     }
-    diagnosed = {
-        name: or_why(partial(diagnosis, group[0]), f"diagnosis of {group[0].name}", failed)
-        for name, group in grouped.items()
-    }
-    stage = scene(grouped, sent(start, failed), lambda first: last_words(first, LAST))
-    for run in stage["runs"]:
-        answers = diagnosed[run["key"]]
-        run["verdict"] = "" if isinstance(answers, str) else answers["verdict"]
-    stage = {**with_models(stage, grouped, start), "start": start.address, "split": start.how["split"]}
     return {
-        "title": "; ".join(dict.fromkeys(run.task_name for run in runs)),
-        "number": len(runs),
         "methods": [(written_name(name), palette.colour(name.partition(",")[0])) for name in grouped],
         "runs": [(name, written_name(name), seed_text(group[0])) for name, group in grouped.items()],
         "lacking": lacking[0] if len(lacking) == len(paths) else "",
-        "failed": failed.reasons,
         "without_data": without_data(runs),
         "summary": summary_table(grouped, samples),
         "sampled": {split: subset_words(runs, split, samples) for split in ("test", "train")},
@@ -132,7 +138,6 @@ def _shown(grouped: Grouped, start: Start, samples: Samples, failed: Failed) -> 
         "configuration": configuration(grouped),
         "fingerprints": fingerprints(grouped),
         "figures": figures,
-        "scene": {**stage, "what_if": start.what_if},
     }
 
 

@@ -35,7 +35,7 @@ def report(
     *,
     points: int = 15,
     samples: int | Literal["all"] = SAMPLES,
-    figures: Sequence[str] = (),
+    figures: Sequence[str] | None = (),
     workers: int = 1,
     task: str | None = None,
     address: str = "",
@@ -55,6 +55,7 @@ def report(
         samples: Samples that landscapes, centre offset and eigenvalues are averaged over at most, selected at random,
             or "all"; the page says of how many they are a part, and their standard error.
         figures: Names of figures (`fedscape figures list`; FILE.py:NAME for your own) that the page shows as well.
+            None: the page is the stage alone, without tables, curves and figures.
         workers: Processes that share the work.
         task: A task in place of the recorded one, FILE.py:FUNCTION, for these processes; the runs given here have it
             already.
@@ -79,15 +80,15 @@ def report(
         raise ValueError(f"samples is {samples!r}; give {FOLDS} or more, which a standard error needs, or 'all'.")
     if workers < 1:
         raise ValueError(f"workers is {workers}; give 1 or more.")
-    for name in figures:
+    for name in figures or ():
         gallery.require(name)
     require_runs(runs)
     groups(runs)
     _require_writable(path)
     failures = Failed() if failed is None else failed
     most = None if samples == "all" else samples
-    start = Start.read(address, points, most, what_if)
-    write_bytes(path, page(content(runs, start, most, step, failures, figures, workers, task)).encode())
+    start = Start.read(address, points, most, what_if, figures is None)
+    write_bytes(path, page(content(runs, start, most, step, failures, figures or (), workers, task)).encode())
     if failed is None:
         for name, reason in failures.reasons.items():
             warnings.warn(f"{path}: {name} {reason}", stacklevel=2)
@@ -107,9 +108,11 @@ def page(content: dict[str, Any]) -> str:
     environment.filters["shown"] = shown
     read = lambda name: (TEMPLATES / f"report.{name}").read_text(encoding="utf-8")  # noqa: E731
     front = front_end()
-    parts = {name: json.dumps(content[name], separators=(",", ":"), allow_nan=False) for name in ("scene", "figures")}
-    parts |= {"stage": front["stage_js"], "plotly": get_plotlyjs()}
-    parts["page"] = "\n".join(map(read, ("looks.js", "csv.js", "js")))
+    whole = [name for name in ("scene", "figures") if name in content]
+    parts: dict[str, str] = {name: json.dumps(content[name], separators=(",", ":"), allow_nan=False) for name in whole}
+    parts["stage"] = front["stage_js"]
+    if "figures" in content:
+        parts |= {"plotly": get_plotlyjs(), "page": "\n".join(map(read, ("looks.js", "csv.js", "js")))}
     texts = {"css": read("css"), "unpack": read("unpack.js"), "stage_css": front["stage_css"]}
     packed = {name: zipped(text) for name, text in parts.items()}
     return environment.get_template("report.html.j2").render(**content, **texts, packed=packed)

@@ -64,17 +64,17 @@ def compute_jobs(
 
 def jobs_of(run: Run, start: Start, samples: Samples, *, full: bool = True) -> list[Job]:
     """The jobs of a run: with all its pictures, or only what the summary and the curves show of every run."""
-    numbers = [
-        Job("drift", DRIFT, _drift),
-        Job("curves over rounds", CURVES, _series),
+    numbers = [Job("drift", DRIFT, _drift), Job("curves over rounds", CURVES, _series)]
+    beside = [
         Job("Hessian eigenvalue", EIGENVALUE, partial(last_eigenvalue, samples=samples)),
         Job("centre of the basin", MINIMUM, partial(last_minimum, samples=samples)),
         Job("figures of the gallery", FIGURES, partial(compute_figures, samples=samples, full=full)),
     ]
+    numbers += [] if start.alone else beside
     if not full:
         return numbers
-    two = [Job("diagnosis", DIAGNOSIS, diagnosis), Job("cost of a client", COST, lambda run: run.cached(training_cost))]
-    return [*numbers, *two, *jobs(run, samples), *stage_jobs(run, start)]
+    cost = [] if start.alone else [Job("cost of a client", COST, lambda run: run.cached(training_cost))]
+    return [*numbers, Job("diagnosis", DIAGNOSIS, diagnosis), *cost, *jobs(run, samples), *stage_jobs(run, start)]
 
 
 def _drift(run: Run) -> None:

@@ -165,8 +165,8 @@ def events(run: Run, series: xr.DataArray | None, lost: int | None) -> list[dict
     marks = list[dict[str, Any]]()
     if series is not None and not (point := critical_point(series["round"].values, series.values)).reason:
         seed = f" of seed {text}" if (text := seed_text(run)) else ""
-        words = f"critical point [{point.low:.0f}, {point.high:.0f}]: mean coherence{seed} is clearly above 0 before, "
-        words += "and below 0 after; 95 % interval of the round, from resampled cohorts"
+        words = f"drift changes [{point.low:.0f}, {point.high:.0f}]: the critical point; mean coherence{seed} is "
+        words += "clearly above 0 before, and below 0 after; 95 % interval of the round, from resampled cohorts"
         marks.append({"round": int(point.round), "words": words, "span": [point.low, point.high]})
     if isinstance(method := run.experiment.method, IMA):
         marks.append({"round": method.first_round(run.experiment.rounds), "words": "IMA starts averaging"})

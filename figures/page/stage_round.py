@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from drift.analyses.samples.client_losses import client_losses
 from drift.analyses.selected_samples import fewer, selected_samples
 from drift.runs.run import Run
 from drift.store.column_blocks import weighted_models
+from drift.store.numpy_files import Damaged
 from drift.store.round_record import Round
 from drift.store.row_matrices import Rows, stacked
 from figures.interactive.words import label_shares
@@ -118,7 +120,15 @@ def _plane(
         names = [mark.name for mark in sweep.marks[:3]]
         how |= {"models": names, "box": box, "split": split, "samples": samples}
     analysis = round_plane if plain else models_plane
-    return run.cached(analysis, **how) if stored else analysis(run, **how)
+    return _cached(run, analysis, **how) if stored else analysis(run, **how)
+
+
+def _cached(run: Run, analysis: Callable[..., xr.Dataset], **how: Any) -> xr.Dataset:
+    """As `run.cached`; a run that has a damaged round cannot store results, so that those of others are computed."""
+    try:
+        return run.cached(analysis, **how)
+    except Damaged:
+        return analysis(run, **how)
 
 
 def _of_class(ds: xr.Dataset, quantity: str) -> xr.DataArray:
@@ -209,8 +219,8 @@ def cohort_values(
     rough: bool = False,
 ) -> list[dict[str, Any]]:
     """What `stage_round` lists under cohort; a rough picture does not wait for losses on the clients' own samples."""
-    after = None if rough else run.cached(client_losses, round=record.index, samples=fewer(run, "test", samples))
-    table = cohort_table(run, round=record.index) if rough else run.cached(cohort_table, round=record.index)
+    after = None if rough else _cached(run, client_losses, round=record.index, samples=fewer(run, "test", samples))
+    table = cohort_table(run, round=record.index) if rough else _cached(run, cohort_table, round=record.index)
     shares = label_shares(run, record.index)
     cohort = []
     for client in record.ids.tolist():

@@ -27,6 +27,7 @@ class Start:
         round: The round that it begins with; None for the last one.
         seeds: Names of runs whose landscapes are shown in place of those of the lowest seed.
         what_if: What its weights of the clients gave, as the stage writes it (`stage/weights.js`).
+        alone: Whether it has the stage alone, without tables, curves and figures.
     """
 
     address: str
@@ -34,9 +35,12 @@ class Start:
     round: int | None
     seeds: list[str]
     what_if: dict[str, Any] | None = None
+    alone: bool = False
 
     @classmethod
-    def read(cls, address: str, points: int, samples: Samples, what_if: dict[str, Any] | None = None) -> Start:
+    def read(
+        cls, address: str, points: int, samples: Samples, what_if: dict[str, Any] | None = None, alone: bool = False
+    ) -> Start:
         """The beginning that an address states; points and samples are those of landscapes where it states none.
 
         Raises:
@@ -49,7 +53,7 @@ class Start:
         metric = words.get("metric", "loss")
         how = {"points": number("points", points), "samples": most, "split": words.get("split", "test")}
         how["quantity"] = "loss" if metric == "error" else metric  # the error is on every landscape
-        return cls(address, how, number("round", None), words.get("seeds", "").split(","), what_if)
+        return cls(address, how, number("round", None), words.get("seeds", "").split(","), what_if, alone)
 
     def rounds(self, run: Run) -> list[int]:
         """Rounds whose landscape is on the stage; none where it cannot be computed."""

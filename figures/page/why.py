@@ -1,17 +1,21 @@
-"""Why a round went as it did: three sentences in plain words, each with its number and the meaning of its term."""
+"""Why a round went as it did, in plain sentences, each with its number and the meaning of its term."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from drift.analyses.rounds.coherence import coherence
+from drift.analyses.over_seeds import estimate
+from drift.analyses.per_round import relative
+from drift.analyses.rounds.coherence import coherence, cosines, mean_cosine
 from drift.analyses.rounds.critical_point import critical_point
-from drift.diagnosis.findings import critical_words
+from drift.runs.growing_run import recorded
 from drift.runs.run import Run
+from drift.store.numpy_files import Damaged
 from figures.page.diagnosis_text import alike, number
 from figures.page.packed import finite
 from figures.page.paired_losses import is_clear, with_error
@@ -27,7 +31,8 @@ Sentence = dict[str, str]
 
 
 def why(run: Run, index: int, losses: xr.Dataset, cohort: Sequence[dict[str, Any]]) -> list[Sentence]:
-    """What averaging did in a round, which client moved the aggregate most, and how well the updates agree.
+    """What averaging did in a round, which client moved the aggregate most, how well the updates agree, and when the
+    drift of the whole run changed its kind.
 
     Args:
         run: The run.
@@ -36,7 +41,7 @@ def why(run: Run, index: int, losses: xr.Dataset, cohort: Sequence[dict[str, Any
         cohort: Its clients, as `figures.page.stage_round.stage_round` returns them.
     """
     unit = "" if run.loss_units == "1" else f" {run.loss_units}"
-    return [_averaging(losses, unit), _client(run, cohort, unit), _agreement(run, index)]
+    return [_averaging(losses, unit), _client(run, cohort, unit), _agreement(run, index), _change(run)]
 
 
 def _averaging(losses: xr.Dataset, unit: str) -> Sentence:
@@ -71,15 +76,46 @@ def _client(run: Run, cohort: Sequence[dict[str, Any]], unit: str) -> Sentence:
 
 
 def _agreement(run: Run, index: int) -> Sentence:
-    series = run.cached(coherence)
-    cosine = float(series.mean_cosine.sel(round=index))
+    record = run.round(index)
+    matrix, shares = cosines(record.gram), relative(record.weights)
+    rest = [mean_cosine(matrix, others) for others in shares.repeat(len(shares), 1).fill_diagonal_(0)]
+    cosine, error = (
+        mean_cosine(matrix, shares),
+        finite(float(np.sqrt((len(rest) - 1) * np.var(rest)))),
+    )  # the jackknife's
+    opposed = -0.5 / max(len(rest) - 1, 1)  # unit vectors have no mean cosine below twice that
     if not np.isfinite(cosine):
         return _sentence("How well the updates agree is not known for this round.", "", "Mean cosine")
-    opposed = -0.5 / max(len(run.round(index).ids) - 1, 1)  # unit vectors have no mean cosine below twice that
-    kind = "mostly agree" if cosine >= ALIGNED else "pull against each other" if cosine <= opposed else "agree little"
-    point = critical_point(series["round"].values, series.coherence.values)
-    text = f"The clients' updates {kind}. In the whole run: {critical_words(point)}."
-    return _sentence(text, f"cosine {number(cosine, 3, sign=True)}", "Mean cosine")
+    if not is_clear(abs(cosine), error):
+        kind = "neither clearly agree nor clearly disagree"
+    elif opposed < cosine < ALIGNED:
+        kind = f"{'agree' if cosine > 0 else 'disagree'} a little"
+    else:
+        kind = "mostly agree" if cosine > 0 else "pull against each other"
+    text = f"The clients' updates {kind} in this round; ± over the clients."
+    return _sentence(text, f"cosine {with_error(cosine, error, '')}", "Mean cosine")
+
+
+def _change(run: Run) -> Sentence:
+    """Whether and when the drift of the run changed its kind, from its record."""
+    try:
+        values = run.cached(coherence).coherence.dropna("round")
+    except Damaged:  # a round; the others tell
+        values = coherence(recorded(run, tolerant=True)).coherence.dropna("round")
+    rounds, signed = values["round"].values, partial(number, digits=2, sign=True)
+    if not len(rounds):
+        return _sentence("Whether the drift changed its kind is not known.", "", "Critical point")
+    point, mean = critical_point(rounds, values.values), estimate(values.values)
+    if not point.reason:
+        text = f"The drift changed its kind in round {point.round:.0f}, between {point.low:.0f} and {point.high:.0f} "
+        text += "(95 %): before, the clients' updates agree on average; from then on, they pull against each other."
+        means = f"coherence {signed(point.before.value)}, then {signed(point.after.value)}"
+        return _sentence(text, means, "Critical point")
+    kind = "agree" if mean.positive else "disagree" if mean.negative else "neither clearly agree nor clearly disagree"
+    text = f"No change of the drift's kind was found in rounds {rounds[0]} to {rounds[-1]}: on average the clients' "
+    text += f"updates {kind} (coherence {signed(mean.low)} to {signed(mean.high)}, 95 %). A change needs rounds of "
+    text += f"clearly positive coherence, then of negative: {point.reason}."
+    return _sentence(text, f"coherence {signed(mean.value)}", "Critical point")
 
 
 def _named(run: Run, client: dict[str, Any]) -> str:
@@ -88,7 +124,11 @@ def _named(run: Run, client: dict[str, Any]) -> str:
     if not counts.any():
         return f"client {client['id']}"
     names = [str(run.dataset.classes[label]) for label in np.argsort(-counts, kind="stable") if counts[label]]
-    few = f"only {' and '.join(names)}" if len(names) <= HIGHEST else f"mostly {', '.join(names[:HIGHEST])}"
+    few = (
+        f"only {' and '.join(filter(None, (', '.join(names[:-1]), names[-1])))}"
+        if len(names) <= HIGHEST
+        else f"mostly {', '.join(names[:HIGHEST])}"
+    )
     return f"client {client['id']} ({few})"
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from drift.analyses.counterfactual.changes import changed
 from drift.analyses.evaluate_on import evaluate_models
-from drift.analyses.rounds.run_state import chance
+from drift.analyses.rounds.run_state import BEYOND, chance
 from drift.config.method_values import Setting, State
 from drift.config.random_keys import key
 from drift.parallel.threads import torch_threads
@@ -28,9 +28,6 @@ Job = tuple[str, int, int, int]
 
 Models = dict[int, Tensor]
 """Global models (d,) after rounds, by round."""
-
-BEYOND = 10.0
-"""Largest loss that is distinguished, as a multiple of the constant answer's loss."""
 
 
 def play_again(run: Run, name: str, first: int, length: int, draw: int = 0) -> Models:

@@ -16,20 +16,14 @@ from drift.analyses.landscapes.models_plane import task_with_classes
 from drift.analyses.landscapes.named_models import cohort_models
 from drift.analyses.per_round import resolve_round, result
 from drift.analyses.selected_samples import selected_samples
-from drift.methods._learned_weights import Aggregate, factor_and_shares, initial, slopes
 from drift.methods.fedlaw import FedLAW
 from drift.runs.client_of_round import recorded_cohort
 from drift.runs.registry import analysis
 from drift.runs.run import Run
-from drift.store.column_blocks import Updates
 from drift.store.round_record import Round
 from landscape.model.model import plain
-from landscape.model.samples import Samples
 from landscape.model.task import metric_units
 from landscape.sweep.evaluate import evaluate
-
-STEPS = 60
-"""Most steps of the search for the best weights on the proxy set."""
 
 
 @dataclass(frozen=True)
@@ -141,52 +135,10 @@ def learned_weights(run: Run, round: int) -> Weights:
     record = run.round(round)
     if run.method.name() == "fedlaw":
         return own_weights(record)
-    _require_proxy(run)
+    if not len(run.task.samples.get("proxy", ())):
+        raise LookupError(f"run {run.name} has no proxy set to learn weights on; train with --set proxy.per_class=10.")
     combined = FedLAW().combine(run.setting, {}, recorded_cohort(run, record, record.kept("start")))
     return Weights.from_values(combined.weights[record.ids.argsort()].double())
-
-
-def proxy_weights(run: Run, round: int) -> Weights:
-    """gamma and lambda of a round with the lowest loss on the proxy set, ids ascending, by L-BFGS from data sizes.
-
-    Clients without samples have weight 0.
-
-    Raises:
-        LookupError: If the round kept no clients, or the run has no proxy set.
-    """
-    record, proxy = run.round(round), _require_proxy(run)
-    shares = run.experiment.cohort_weights(record.sizes)
-    active = shares > 0
-    start = record.kept("start")
-    objective = Aggregate(run.task.flat(start), Updates(record.kept("clients"), start, active))
-    s, x = initial("exponential", shares[active])
-    free = [s.clone().requires_grad_(), x.clone().requires_grad_()]
-    optimiser = torch.optim.LBFGS(free, max_iter=STEPS, line_search_fn="strong_wolfe")
-    best = (float("inf"), s, x)
-
-    def closure() -> float:
-        nonlocal best
-        s, x = (value.detach() for value in free)
-        shrink, lambdas = factor_and_shares("exponential", s, x)
-        loss, mean, products = objective.gradient(shrink, lambdas, proxy)
-        for value, slope in zip(free, slopes("exponential", s, x, mean, products), strict=True):
-            value.grad = slope
-        if loss < best[0]:
-            best = (loss, s.clone(), x.clone())
-        return loss
-
-    optimiser.step(closure)
-    shrink, lambdas = factor_and_shares("exponential", best[1], best[2])
-    weights = torch.zeros(len(shares), dtype=torch.float64)
-    weights[active] = float(shrink) * lambdas
-    return Weights.from_values(weights[record.ids.argsort()])
-
-
-def _require_proxy(run: Run) -> Samples:
-    proxy = run.task.samples.get("proxy")
-    if proxy is None or not len(proxy):
-        raise LookupError(f"run {run.name} has no proxy set to learn weights on; train with --set proxy.per_class=10.")
-    return proxy
 
 
 _WORDS = {"class_error": "error of the class"}

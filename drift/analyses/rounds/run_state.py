@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf, isfinite, nan
+from math import inf, nan
 
 import numpy as np
 import torch
@@ -24,6 +24,9 @@ LOST = 0.2
 
 SLOPE = 0.02
 """Smallest fraction of the loss by which it falls over the last third of the rounds in a run that still learns."""
+
+BEYOND = 10.0
+"""Times of the constant answer's loss from which models have diverged, and count as equally bad."""
 
 FEWEST = 5
 """Smallest number of evaluated rounds from which the state is known."""
@@ -59,8 +62,8 @@ class RunState:
 def run_state(run: Run) -> RunState:
     """State of a run, from the recorded test losses; the first of these that applies:
 
-        diverged          a loss, or every client of a round, is not finite, or the last loss is above twice the larger
-                          of the first and the constant answer's
+        diverged          a loss, or every client of a round, is not finite, or the median of the last three losses is
+                          above ten times the constant answer's, and the slope below is not negative
         lost what it had  the median of the last three losses lies above the lowest median of three by more than a fifth
                           of the gain of that median over the constant answer
         still learning    the slope over the last third of the rounds (8 or more) is negative with its whole interval,
@@ -69,14 +72,15 @@ def run_state(run: Run) -> RunState:
         plateau           else
 
     The slope is the median of the slopes between all pairs of rounds. The best constant answer has the entropy of the
-    test labels as its loss. "not known" stands for fewer than five evaluated rounds.
+    test labels as its loss; where there are no labels, only numbers that are not finite tell. "not known" stands for
+    fewer than five evaluated rounds.
 
     Source: Theil 1950 and Sen 1968 for the slope and its interval.
     """
     losses, constant = recorded_losses(run), chance(run)
     nothing = Estimate(nan, nan, nan, 0)
     values = losses.values
-    if _diverged(run, values, constant):
+    if _diverged(run, losses, constant):
         best = _best(losses.where(np.isfinite(losses), drop=True))[0]
         return RunState("diverged", nothing, best, constant)
     if len(values) < FEWEST:
@@ -133,16 +137,17 @@ def lost_from(run: Run, losses: xr.DataArray, constant: float) -> int | None:
         losses: As `recorded_losses` returns them.
         constant: Loss of the best constant answer, or a bound from above.
     """
-    if not _diverged(run, losses.values, constant):
+    if not _diverged(run, losses, constant):
         return None
     return max(_best(losses.where(np.isfinite(losses), drop=True))[0], 0)
 
 
-def _diverged(run: Run, values: np.ndarray, constant: float) -> bool:
+def _diverged(run: Run, losses: xr.DataArray, constant: float) -> bool:
+    values = losses.values
     if _nothing_left(run) or not np.isfinite(values).all():
         return True
-    bound = 2 * max(values[0], constant) if len(values) and isfinite(constant) else inf
-    return bool(len(values) and values[-1] > bound)
+    huge = bool(len(values)) and float(np.median(values[-3:])) > BEYOND * constant
+    return huge and (len(values) < FEWEST or not _fall(losses).positive)
 
 
 def _nothing_left(run: Run) -> bool:

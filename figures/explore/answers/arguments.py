@@ -118,7 +118,7 @@ CHECKS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "quantity": ("loss, error, or 'class 3'", _text),
     "weights": ("numbers by the id of a client, of at most 1e30", _weights),
     "gamma": ("a number of at most 1e30", _number),
-    "rule": ("fedavg, equal, own, fedlaw, proxy, or 'without 9'", _text),
+    "rule": ("equal, own, fedlaw, or 'without 9'", _text),
     "model": ("end, start, aggregate, 'client 3', {spot: [u, v]} or {weights: {id: w}, gamma: 1}", _model),
     "against": ("the id of a client, or null", _integer_or_none),
     **dict.fromkeys(("truth", "predicted"), ("the number of a class, or null", _integer_or_none)),

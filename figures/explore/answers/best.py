@@ -11,13 +11,10 @@ from drift.store.round_record import Round
 from figures.explore.answers.weights import evaluated, from_values
 from figures.explore.ask import Ask
 
-LEARNED = {"fedlaw": round_weights.learned_weights, "proxy": round_weights.proxy_weights}
 WORDS = {
-    "fedavg": "FedAvg's weights, by the number of samples.",
     "equal": "Equal weights of the clients with samples.",
     "own": "The weights that the round took.",
     "fedlaw": "FedLAW's weights, learned on the proxy set.",
-    "proxy": "The weights with the lowest loss on the proxy set.",
 }
 
 
@@ -26,7 +23,7 @@ def best(ask: Ask, run: str, round: int, rule: str, split: str = "test", samples
 
     Args:
         run, round: A round that kept its clients.
-        rule: fedavg, equal, own, fedlaw, proxy, or "without 9": FedAvg's of the others.
+        rule: equal, own, fedlaw, or "without 9": FedAvg's of the others.
         split, samples: As in `landscape`.
 
     Raises:
@@ -36,29 +33,23 @@ def best(ask: Ask, run: str, round: int, rule: str, split: str = "test", samples
     opened = ask.run(run, round)
     record = opened.round(round)
     kind, _, number = rule.partition(" ")
-    if rule in LEARNED:
-        mixture = ask.quick(learned, opened, (round, rule), round, title=f"weights of round {round}", priority=8)
+    if rule == "fedlaw":
+        mixture = ask.quick(
+            round_weights.learned_weights, opened, round, round, title=f"weights of round {round}", priority=8
+        )
     elif kind == "without" and number.isdigit():
         mixture = _without(opened, record, int(number))
     elif rule in WORDS:
-        mixture = _stated(opened, record, rule)
+        mixture = _stated(record, rule)
     else:
         raise ValueError(f"rule is {rule!r}; give {', '.join(WORDS)} or 'without 9'.")
     words = WORDS.get(rule, f"FedAvg's weights of the other clients, without client {number}.")
     return {**evaluated(ask, opened, round, mixture, split, samples), "words": words}
 
 
-def learned(run: Run, item: tuple[int, str]) -> Weights:
-    """Learned weights; in the process of the jobs."""
-    index, rule = item
-    return LEARNED[rule](run, index)
-
-
-def _stated(run: Run, record: Round, rule: str) -> Weights:
+def _stated(record: Round, rule: str) -> Weights:
     if rule == "own":
         return round_weights.own_weights(record)
-    if rule == "fedavg":
-        return round_weights.by_size(run, record)
     return Weights(1.0, Weights.from_values((record.shares[record.ids.argsort()] > 0).double()).shares)
 
 

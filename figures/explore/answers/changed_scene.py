@@ -11,6 +11,7 @@ from typing import Any
 from drift.runs.growing_run import GrowingRun
 from figures.explore.answers.run_entry import entry_of, last_mean, unread_entry
 from figures.explore.work import first_scene
+from figures.explore.work.messages import one_line
 from figures.explore.work.open_runs import PROBLEMS, Changes, OpenRuns
 from figures.explore.work.record_numbers import known, number
 from figures.page.scene import SERIES, scene
@@ -66,7 +67,7 @@ class ChangedScene:
                 records[name] = runs.described(name)
         usable = [run for name, run in records.items() if run is not None and _is_usable(run)]
         names = {run.folder: name for name, run in records.items() if run is not None}
-        damaged = [run for run in usable if runs.problem(names[run.folder])]
+        damaged = [run for run in usable if runs.problem(names[run.folder]) or run.damaged]
         sound = [run for run in usable if run not in damaged]  # a damaged seed does not cut the rounds of the others
         grouped = groups(sound) if sound else {}
         grouped |= {f"{name}, damaged": group for name, group in groups(damaged).items()} if damaged else {}
@@ -84,7 +85,7 @@ class ChangedScene:
     def _detail(self, group: Any, names: Any) -> dict[str, Any]:
         """Of a group; it is made anew where a run has grown, or more of it is known."""
         states = tuple((run.folder, run.identity, run.head, run.stamp(), len(known(run))) for run in group)
-        key = states, tuple(self._runs.problem(names[run.folder]) for run in group)
+        key = states, tuple((self._runs.problem(names[run.folder]), *run.damaged) for run in group)
         if key in self._before:
             self._details[key] = self._before[key]
         else:
@@ -92,7 +93,7 @@ class ChangedScene:
                 self._details[key] = entry_of(group, names, self._runs.problem)
             except PROBLEMS as reason:  # a file was damaged or removed meanwhile
                 name = names[group[0].folder]
-                problem = self._runs.problem(name) or " ".join(str(reason).split())
+                problem = self._runs.problem(name) or one_line(reason)
                 return {**unread_entry(name, group[0], problem), "rounds": group[0].rounds()}
         return self._details[key]
 

@@ -1,10 +1,10 @@
-"""The diagnosis of a run: a verdict, causes where they were tested, and what the record says."""
+"""The diagnosis of a run: what the record says."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from drift.diagnosis.causes import Cause, suspects
+from drift.diagnosis.causes import suspects
 from drift.diagnosis.diagnose import diagnose
 from drift.diagnosis.finding import Finding
 from drift.diagnosis.findings import is_odd
@@ -13,7 +13,7 @@ from drift.runs.run import Run
 from figures.explore.ask import Ask
 from figures.explore.work.shelf import Shelf
 from figures.page.diagnosis import read_words
-from figures.page.diagnosis_text import QUESTIONS, brackets, extent, interval, percent, verdict
+from figures.page.diagnosis_text import QUESTIONS, interval
 
 _RESULTS = Shelf(256)
 """Diagnoses by run and its last round, for all pages."""
@@ -26,8 +26,8 @@ def diagnosis(ask: Ask, run: str) -> dict[str, Any]:
         run: The run.
 
     Returns:
-        verdict, extent and note (sentences); causes and findings: name, title, text, number (with its interval),
-        advice, figure (of the gallery), and client, an id or None, which it is about.
+        verdict, a sentence; findings: name, title, text, number (with its interval), advice, figure (of the gallery),
+        and client, an id or None, which it is about.
 
     Raises:
         LookupError: If the run has no complete round, or cannot be read.
@@ -48,26 +48,8 @@ def diagnosed(run: Run) -> dict[str, Any]:
     except LookupError:  # nobody said which data its clients have
         clients = []
     return {
-        "verdict": verdict(result) if result.causes else read_words(result),
-        "extent": extent(result),
-        "note": brackets(),
-        "causes": [_cause(cause) for cause in result.causes],
+        "verdict": read_words(result),
         "findings": [_finding(finding, clients) for finding in result.findings],
-    }
-
-
-def _cause(cause: Cause) -> dict[str, Any]:
-    gain = interval(cause.gain.value, cause.gain.low, cause.gain.high, "nats")
-    tested = "; ".join(filter(None, (cause.test, cause.followed, cause.note)))
-    kind, _, number = cause.name.rpartition("-")
-    return {
-        "name": cause.name,
-        "title": cause.title,
-        "text": f"{'clear: ' if cause.clear else ''}gains {percent(cause.share)} of the loss ({tested})",
-        "number": gain,
-        "advice": cause.command if cause.clear else "",
-        "figure": cause.figure,
-        "client": int(number) if kind == "client" and number.isdigit() else None,
     }
 
 

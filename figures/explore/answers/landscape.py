@@ -53,8 +53,7 @@ def landscape(
     wanted, title = LandscapeQuery(round, points, samples, split, quantity), f"landscape of {run}, round {round}"
     if points > ROUGH_POINTS:
         ask.rough(ask.quick(of_round, opened, _rough(wanted), round, priority=10))
-    step = lambda done, total: ask.step(done, total, title)  # noqa: E731
-    value: dict[str, Any] = ask.quick(of_round, opened, wanted, round, title=title, priority=20, on_step=step)
+    value: dict[str, Any] = ask.quick(of_round, opened, wanted, round, title=title, priority=20)
     return value
 
 
@@ -65,7 +64,7 @@ def begin(workspace: Workspace) -> None:
             run = workspace.runs.run(name)
             if not missing(run):
                 wanted = LandscapeQuery(run.kept("clients", least=3)[-1], POINTS, SAMPLES, "test", "loss")
-                workspace.jobs.quick(of_round, run, [_rough(wanted)], priority=10)
+                workspace.jobs.quick(of_round, run, _rough(wanted), priority=10)
 
 
 def _rough(wanted: LandscapeQuery) -> LandscapeQuery:

@@ -42,8 +42,7 @@ def path(ask: Ask, run: str, points: int = POINTS, samples: int | None = SAMPLES
     if opened.without_data:
         raise LookupError(f"{run} was recorded without its data: its path has no map. --task FILE.py:FUNCTION adds it.")
     if is_small(opened):
-        step = lambda done, total: ask.step(done, total, title)  # noqa: E731
-        return dict(ask.quick(mapped, opened, item, rounds[-1], title=title, priority=25, on_step=step))
+        return dict(ask.quick(mapped, opened, item, rounds[-1], title=title, priority=25))
     return dict(ask.long(mapped, opened, item, title=title))
 
 

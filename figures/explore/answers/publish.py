@@ -14,7 +14,7 @@ from figures.explore.work import stopping
 
 
 def publish(ask: Ask, runs: list[str], address: str = "", what_if: dict[str, Any] | None = None) -> dict[str, Any]:
-    """The file of `fedscape publish`.
+    """This page as one file, as `fedscape publish` makes it but for tables, curves and figures.
 
     Args:
         runs: Names of runs, with all seeds.
@@ -42,7 +42,8 @@ def published(runs: Sequence[Run], address: str, what_if: dict[str, Any] | None)
     failed, parts = Failed(), 100
     step = lambda done, note: stopping.step(round(parts * done), parts * len(runs))  # noqa: E731
     opened = [run.with_progress(None) for run in runs]
+    begins: dict[str, Any] = {"address": address, "what_if": what_if}
     with tempfile.TemporaryDirectory() as folder:
-        path = report(opened, Path(folder) / "p.html", address=address, what_if=what_if, progress=step, failed=failed)
+        path = report(opened, Path(folder) / "p.html", figures=None, progress=step, failed=failed, **begins)
         content = base64.b64encode(path.read_bytes()).decode("ascii")
     return {"name": "fedscape.html", "base64": content, "failed": [" ".join(line) for line in failed.reasons.items()]}

@@ -19,6 +19,7 @@ from drift.runs.run import Run
 from drift.simulation.compare import mean_words
 from drift.store import files
 from drift.store.round_headers import read_small_arrays
+from figures.explore.work.messages import one_line
 from figures.explore.work.open_runs import PROBLEMS
 from figures.explore.work.record_numbers import known
 from figures.looks import palette
@@ -42,13 +43,14 @@ def entry_of(group: Sequence[Run], names: Mapping[Any, str], problem: Callable[[
 
     Returns:
         key (the name of the first run), names (name and seed of each), identities (another one where another run took
-        the place of one), accuracies, series, spread, events, note, shown
-        (empty), able (rounds read so far that can have a landscape), state (complete, growing, diverged, stopped,
+        the place of one), accuracies, series, spread, events, note, able (rounds that can have a
+        landscape, and damaged ones), damaged (a line for each of these), state (complete, growing, diverged, stopped,
         damaged), planned (rounds of the whole run) and text (all settings: name, value).
     """
     run = _growing(group[0])
     called = [names[member.folder] for member in group]
     numbers, on_disk = run.numbers(), _listed(run)
+    damaged = {index: one_line(reason) for index, reason in run.damaged.items()}
     state, note, lost = _state(run, numbers, on_disk, problem(called[0]))
     of_record, absent = known(run), missing(run)
     coherence = of_record.get("coherence")
@@ -60,8 +62,8 @@ def entry_of(group: Sequence[Run], names: Mapping[Any, str], problem: Callable[[
         **curves(group, _number),
         "events": events(run, coherence, lost) if run.rounds() else [],
         "note": " ".join(filter(None, (note, absent, _behind(group)))),
-        "shown": {},
-        "able": [] if absent or state == "damaged" else run.kept("clients", least=3),
+        "able": [] if absent or problem(called[0]) else Run(run.folder, run.context).kept("clients", least=3),
+        "damaged": damaged,
         "state": state,
         "planned": run.experiment.rounds,
         "text": [(name, value_text(value)) for name, value in settings(run).items()],
@@ -86,7 +88,7 @@ def unread_entry(name: str, run: GrowingRun | None, problem: str) -> dict[str, A
         if run is not None:
             known = _settings(run)
     except PROBLEMS as reason:
-        problem = problem or " ".join(str(reason).split())
+        problem = problem or one_line(reason)
     if problem:
         state, note = "damaged", problem
     elif run is not None and _is_growing(run, 0.0):
@@ -96,16 +98,10 @@ def unread_entry(name: str, run: GrowingRun | None, problem: str) -> dict[str, A
     return {
         **known,
         "key": name,
-        "dash": [],
         "rounds": [],
-        "settings": [],
         "names": [{"name": name, "seed": known["seeds"][0]}],
         "accuracies": [None],
-        "series": {},
-        "spread": {},
-        "events": [],
         "note": note,
-        "shown": {},
         "able": [],
         "state": state,
     }
@@ -125,6 +121,9 @@ def _state(run: GrowingRun, numbers: xr.Dataset, rounds: list[int], problem: str
     """State of a run, a line on it, and the round of the lowest loss of one that diverged."""
     if problem:
         return "damaged", problem, None
+    if damaged := run.damaged:
+        several = f"Rounds {', '.join(map(str, damaged))} are" if len(damaged) > 1 else f"Round {min(damaged)} is"
+        return "damaged", f"{several} damaged; the others are shown.", None
     planned, lost = run.experiment.rounds, None
     if rounds and len(run.rounds()) == len(rounds):
         classes = len(run.about.get("classes", []))

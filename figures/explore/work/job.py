@@ -23,7 +23,7 @@ class LongJob:
         title: What it is, for people.
         total, done: Steps in all and done.
         error: Why it failed.
-        result: Result of a long computation, or of the last call.
+        result: Its result.
         number: Of this job alone.
     """
 
@@ -35,8 +35,10 @@ class LongJob:
     result: Any = None
     number: int = field(default_factory=lambda: next(_NUMBERS))
     _begun: float = field(default_factory=time.monotonic)
+    _first: int = 0
     _stop: OnJob = field(default=lambda job: None, repr=False)
     _on_end: OnJob = field(default=lambda job: None, repr=False)
+    _on_progress: OnJob = field(default=lambda job: None, repr=False)
 
     @property
     def ended(self) -> bool:
@@ -45,10 +47,11 @@ class LongJob:
 
     @property
     def seconds_left(self) -> float | None:
-        """Expected seconds to its end by the pace so far; None before the first step."""
-        if self.ended or not self.done or self.total < self.done:
+        """Expected seconds to its end by the pace since the first step; None up to that."""
+        done, total = self.done, self.total
+        if self.ended or done <= self._first or total < done:
             return None
-        return (time.monotonic() - self._begun) / self.done * (self.total - self.done)
+        return (time.monotonic() - self._begun) / (done - self._first) * (total - done)
 
     def cancel(self) -> None:
         """Stop it; nothing if it has ended. No callback comes afterwards except that of the end."""

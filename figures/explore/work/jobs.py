@@ -1,7 +1,7 @@
 """Work of the page away from its server: quick calls in one warm process, long computations each in its own.
 
-    jobs.quick(function, run, items, on_result=...)     function(run, item) for each item, most urgent first
-    jobs.long(function, run, *arguments, on_end=...)    function(run, *arguments), with progress and time left
+    jobs.quick(function, run, item, on_end=...)         function(run, item), most urgent first
+    jobs.long(function, run, *arguments, on_end=...)    function(run, *arguments), each in a process of its own
 
 Functions are those of modules. Callbacks come in a thread of the jobs; a page pushes from there.
 """
@@ -11,20 +11,14 @@ from __future__ import annotations
 import heapq
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from figures.explore.work.job import LongJob, OnJob, State
-from figures.explore.work.lanes import Call, LostProcess, ProcessLane, Steps, ThreadLane
-from figures.explore.work.quick_calls import (
-    OnResult,
-    OnStep,
-    QuickCall,
-    cores,
-    printed_errors,
-)
+from figures.explore.work.lanes import Call, LostProcess, ProcessLane, ThreadLane
+from figures.explore.work.quick_calls import QuickCall, cores, printed_errors
 
 if TYPE_CHECKING:  # jobs are there before this process has loaded torch
     from drift.runs.run import Run
@@ -54,7 +48,7 @@ class Jobs:
         self._warm = ProcessLane(self.threads, self._answered, self._stepped)
         self._warm.start()
         self._local = ThreadLane(self.threads, self._answered, self._stepped)
-        self._long: list[tuple[LongJob, Call, Steps]] = []
+        self._long: list[tuple[LongJob, Call]] = []
         self._lanes: dict[LongJob, ProcessLane | ThreadLane] = {}
         self._jobs: list[LongJob] = []
 
@@ -69,35 +63,27 @@ class Jobs:
         self,
         function: Callable[[Run, Any], Any],
         run: Run,
-        items: Iterable[Any],
+        item: Any,
         *,
         title: str = "",
         priority: int = 0,
-        on_result: OnResult = lambda index, result: None,
-        on_step: OnStep = lambda done, total: None,
+        on_progress: OnJob = lambda job: None,
         on_end: OnJob = lambda job: None,
     ) -> LongJob:
-        """Call `function(run, item)` for every item, in the process that keeps runs, data and models warm.
+        """Call `function(run, item)` in the process that keeps runs, data and models warm.
 
         Args:
-            function: Of a module; each call should take less than a second, for others wait for it.
-            priority: Small ones first, among all jobs; within a job, items in their order. Those below `URGENT` wait
-                for no others: they have a thread of their own.
-            on_result: Called with (place of the item, result), in the order in which they finish.
-            on_step: Called with steps done and all steps of a call that reports them (`stopping.step`).
-            on_end: Called with the job when it is done, failed (at its first error) or cancelled.
+            function: Of a module; it should take less than a second, for others wait for it.
+            priority: Small ones first. Those below `URGENT` wait for no others: they have a thread of their own.
+            on_progress: Called with the job when the call reports a step (`stopping.step`).
+            on_end: Called with the job when it is done, failed or cancelled.
         """
-        things = list(items)
-        job = LongJob(title, len(things), state="running", _stop=self._stop_quick, _on_end=on_end)
-        address = _address(run)
+        job = LongJob(title, state="running", _stop=self._stop_quick, _on_end=on_end, _on_progress=on_progress)
+        call = QuickCall(job, function, _address(run), item)
         with self._lock:
             self._jobs.append(job)
-            for index, item in enumerate(things):
-                call = QuickCall(job, function, address, index, item, on_result, on_step)
-                heapq.heappush(self._waiting, (priority, next(_NUMBERS), call))
+            heapq.heappush(self._waiting, (priority, next(_NUMBERS), call))
             self._send()
-        if not things:
-            self._finish(job, "done")
         return job
 
     def long(
@@ -117,21 +103,13 @@ class Jobs:
             on_progress: Called with the job whenever a step is done.
             on_end: Called with the job when it is done, failed or cancelled.
         """
-        job = LongJob(title, _stop=self._stop_long, _on_end=on_end)
+        job = LongJob(title, _stop=self._stop_long, _on_end=on_end, _on_progress=on_progress)
         several = list(runs) if isinstance(runs, Sequence) else [runs]
         single, addresses = not isinstance(runs, Sequence), tuple(map(_address, several))
         call = Call(next(_NUMBERS), function, addresses, arguments, single)
-
-        def progress(number: int, done: int, total: int) -> None:
-            if done < job.done:  # the next of several computations: its time is counted anew
-                job._begun = time.monotonic()
-            job.done, job.total = done, total
-            with printed_errors():
-                on_progress(job)
-
         with self._lock:
             self._jobs.append(job)
-            self._long.append((job, call, progress))
+            self._long.append((job, call))
         self._start_long()
         return job
 
@@ -171,26 +149,14 @@ class Jobs:
             self._send()
         if call is None or call.job.ended:
             return
-        job = call.job
-        if error is not None:
-            job.error = error
-            self._finish(job, "failed")
-            return
-        with printed_errors():
-            call.on_result(call.index, result)
-        with self._lock:
-            job.result = result
-            job.done += 1
-            last = job.done == job.total
-        if last:
-            self._finish(job, "done")
+        call.job.result, call.job.error = result, error
+        self._finish(call.job, "done" if error is None else "failed")
 
     def _stepped(self, number: int, done: int, total: int) -> None:
         with self._lock:
             call = self._calls.get(number)
         if call is not None and not call.job.ended:
-            with printed_errors():
-                call.on_step(done, total)
+            _progress(call.job, number, done, total)
 
     def _stop_quick(self, job: LongJob) -> None:
         self._finish(job, "cancelled")
@@ -204,10 +170,10 @@ class Jobs:
     def _start_long(self) -> None:
         with self._lock:
             while self._long and len(self._lanes) < self._computations:
-                job, call, progress = self._long.pop(0)
+                job, call = self._long.pop(0)
                 job.state, job._begun = "running", time.monotonic()
                 lane = ThreadLane if call.only_here else ProcessLane
-                self._lanes[job] = lane(1, partial(self._ended, job), progress, long=True)
+                self._lanes[job] = lane(1, partial(self._ended, job), partial(_progress, job), long=True)
                 self._lanes[job].send(call)
 
     def _ended(self, job: LongJob, number: int, result: Any, error: Exception | None) -> None:
@@ -237,6 +203,14 @@ class Jobs:
             job.state = state
         with printed_errors():
             job._on_end(job)
+
+
+def _progress(job: LongJob, number: int, done: int, total: int) -> None:
+    if done < job.done or not job.done:  # the next of several computations: its time is counted anew
+        job._begun, job._first = time.monotonic(), done
+    job.done, job.total = done, total
+    with printed_errors():
+        job._on_progress(job)
 
 
 def _address(run: Run) -> Address:

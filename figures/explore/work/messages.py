@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import pickle
+import shlex
 from typing import Any
+
+from drift.store.numpy_files import Damaged, Newer
 
 
 def to_bytes(content: Any) -> bytes:
@@ -31,4 +34,13 @@ def answer_bytes(number: int, result: Any, error: Exception | None) -> bytes:
 def plain_error(error: Exception) -> Exception:
     """The nearest built-in class of an error with its message, which any process can read."""
     kind = next(kind for kind in type(error).__mro__ if kind.__module__ == "builtins")
-    return kind(" ".join(str(error).split()) or type(error).__name__)
+    return kind(one_line(error))
+
+
+def one_line(reason: Exception) -> str:
+    """A reason in one line; of a round that is damaged, with run and round and the command that restores it."""
+    if not isinstance(reason, Damaged) or (rounds := reason.path.parent).name != "rounds":
+        return " ".join(str(reason).split()) or type(reason).__name__
+    restore = f"To restore it: fedscape verify {shlex.quote(str(rounds.parent))} --repair"
+    words = f"Round {int(reason.path.stem)} of run {rounds.parent.name} {reason.what}."
+    return f"{words} {reason.remedy if isinstance(reason, Newer) else restore}"

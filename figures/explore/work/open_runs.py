@@ -16,6 +16,7 @@ from drift.runs.growing_run import GrowingRun, Stamp
 from drift.runs.run import Run
 from drift.runs.run import open as open_run
 from drift.store import paths
+from figures.explore.work.messages import one_line
 from landscape.plugins import unknown
 
 AT_A_TIME, MOST = 50, 12
@@ -170,7 +171,7 @@ class OpenRuns:
 
     def _look(self, name: str, entry: _Open, changes: Changes) -> None:
         """Notice what changed in the folder of a run; read on where it is shown."""
-        before, problem = entry.stamp, entry.problem
+        before, problem, damaged = entry.stamp, entry.problem, entry.recorded.damaged
         entry.stamp = entry.recorded.stamp()
         if entry.stamp == before or before is None:
             return
@@ -186,7 +187,7 @@ class OpenRuns:
             self._read(entry)
         if entry.stamp[:2] != before[:2]:
             changes.grown.add(name)
-        if entry.problem != problem:
+        if entry.problem != problem or entry.recorded.damaged.keys() != damaged.keys():
             changes.problems.add(name)
 
     def _read(self, entry: _Open, most: int | None = None) -> None:
@@ -196,9 +197,10 @@ class OpenRuns:
             read = entry.recorded.update(most)
             entry.complete = most is None or read < most
             _ = entry.recorded.experiment
-            entry.problem = ""
+            damaged = entry.recorded.damaged
+            entry.problem = one_line(damaged[min(damaged)]) if damaged and not entry.recorded.rounds() else ""
         except PROBLEMS as reason:
-            entry.problem = " ".join(str(reason).split())
+            entry.problem = one_line(reason)
             entry.complete = True
 
     def _opened(self, entry: _Open) -> Run:
@@ -227,7 +229,7 @@ class OpenRuns:
                 return None
             names = (resolved.name, f"{resolved.parent.name}/{resolved.name}", str(resolved))
             name = next(name for name in names if name not in self._runs)
-            recorded = GrowingRun(resolved, Context() if run is None else run.context)
+            recorded = GrowingRun(resolved, Context() if run is None else run.context, tolerant=True)
             self._runs[name] = _Open(resolved, recorded, None if run is None else run.context, run)
             return name
 

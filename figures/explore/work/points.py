@@ -1,4 +1,4 @@
-"""The evaluator that stays warm: loss, error, error per class and confusion of one combination of a round's models.
+"""The evaluator that stays warm: loss, error and error per class of one combination of a round's models.
 
 Functions that jobs call in their process. Models, samples and evaluators of recent calls are kept; a value has the bits
 that `landscape.evaluate` gives.
@@ -25,9 +25,8 @@ from figures.explore.work.shelf import Shelf
 from figures.explore.work.versions import round_version
 from figures.page.packed import finite, packed
 from figures.page.paired_losses import loss_parts
-from landscape.measures.predictions import confusion_counts
 from landscape.model.batchnorm import normalisers
-from landscape.model.losses import IGNORED, counted
+from landscape.model.losses import counted
 from landscape.model.model import buffers_of, plain
 from landscape.model.samples import Samples
 from landscape.model.task import Task
@@ -98,8 +97,7 @@ def numbers(run: Run, query: Query, row: Sequence[float]) -> dict[str, Any]:
 
     Returns:
         loss and error, means over the samples (error None where the task has none); class_error, of each class (None
-        without samples of it); confusion, samples of each class (rows) by predicted class, empty without classes or
-        where an output is NaN; parts, the loss on parts of the samples (base64 float32); samples, their number;
+        without samples of it); parts, the loss on parts of the samples (base64 float32); samples, their number;
         statistics, of batch normalisation: own, recomputed, or "".
 
     Raises:
@@ -112,13 +110,6 @@ def numbers(run: Run, query: Query, row: Sequence[float]) -> dict[str, Any]:
         worker.take([[float(value) for value in row]])
         passed = list(worker.outputs(worker.blocks))
         means = {name: value.numpy()[0] for name, value in mean_metrics(worker.work, 1, passed).items()}
-    outputs = torch.cat([outputs for _, _, outputs in passed])
-    class_error = means.get("class_error", np.zeros(0))
-    confusion = np.zeros((0, 0), dtype=np.int64)
-    if class_error.size and not bool(outputs.isnan().any()):
-        targets = worker.work.task.labels(worker.work.samples)
-        known = targets != IGNORED
-        confusion = confusion_counts(targets[known].numpy(), outputs.argmax(1)[known].numpy(), class_error.size)
     parts, shares = loss_parts(worker.work.task, worker.work.samples)
     work = replace(worker.work, groups=parts, measures={"loss": worker.work.measures["loss"]})
     of_parts = mean_metrics(work, 1, passed)["loss"].numpy().reshape(-1)
@@ -126,8 +117,7 @@ def numbers(run: Run, query: Query, row: Sequence[float]) -> dict[str, Any]:
     return {
         "loss": finite(means["loss"]),
         "error": finite(means["error"]) if "error" in means else None,
-        "class_error": [finite(value) for value in class_error],
-        "confusion": confusion.tolist(),
+        "class_error": [finite(value) for value in means.get("class_error", ())],
         "parts": packed(np.where(shares > 0, of_parts, np.nan)),
         "samples": counted(worker.work.task.per_sample, worker.work.samples.targets),
         "statistics": "" if not normalisers(worker.work.task.model) else "own" if single else "recomputed",

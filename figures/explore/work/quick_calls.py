@@ -1,4 +1,4 @@
-"""Quick calls, one item each, and what both kinds of jobs call."""
+"""Quick calls, and what both kinds of jobs call."""
 
 from __future__ import annotations
 
@@ -19,19 +19,12 @@ LIVES = 2
 """Times that a call is tried before the death of its process is its error."""
 
 
-OnResult = Callable[[int, Any], None]
-OnStep = Callable[[int, int], None]
-
-
 @dataclass(eq=False)
 class QuickCall:
     job: LongJob
     function: Callable[..., Any]
     address: Address
-    index: int
     item: Any
-    on_result: OnResult
-    on_step: OnStep
     lives: int = LIVES
 
 

@@ -12,7 +12,7 @@ const ADDRESS_BAR = {
   follow: (callback) => { for (const event of ["popstate", "hashchange"]) addEventListener(event, callback); },
 };
 
-const decoded = (text) => { try { return decodeURIComponent(text); } catch { return ""; } };
+const decoded = (text) => { try { return decodeURIComponent(text); } catch { return text; } };
 const whole = (text) => (/^\d{1,9}$/.test(text ?? "") ? Number(text) : null);
 
 // What is not in an address, as readAddress has it: what a file begins with; else the first and the suggested or best run, in the last round that
@@ -26,7 +26,7 @@ function beginning(stage) {
   return scene.start ? readAddress(stage, scene.start, state) : { state, wrong: [] };
 }
 
-const complaint = (wrong) => (wrong.length ? `This address cannot be shown as it is: ${wrong.slice(0, 3).join("; ")}${wrong.length > 3 ? `; and ${wrong.length - 3} more` : ""}. The rest of it is shown.` : "");
+const complaint = (wrong, whole = false) => (whole ? `${wrong}. The page is shown as it begins.` : wrong.length ? `This address cannot be shown as it is: ${wrong.slice(0, 3).join("; ")}${wrong.length > 3 ? `; and ${wrong.length - 3} more` : ""}. The rest of it is shown.` : "");
 
 // In a file the samples are those of its landscapes.
 const blank = ({ link, scene }) => ({ ...PLAIN, split: (!link && scene.split) || PLAIN.split, view: "map", point: null, client: null, seeds: {}, mix: null, span: null, model: "", against: null, truth: null, predicted: null, more: 0, figure: "", options: {}, follow: false, filter: "", tour: 0, turn: null });
@@ -56,10 +56,10 @@ const FIELDS = {
 };
 const STATE = { at: "point", with: "options" }; // fields whose name in the state is another
 
-// The state that an address says: {state, wrong}; null for no address. What it does not say, and what it says wrongly, is as
+// The state that an address says: {state, wrong}; null for no address, and one of a place below the stage. What it does not say, and what it says wrongly, is as
 // at the beginning; `wrong` has a phrase for each of the latter.
 function readAddress(stage, hash, before) {
-  if (!hash.includes("=")) return null;
+  if (!hash.includes("=")) return hash.length < 2 || document.getElementById(decoded(hash.slice(1))) ? null : { state: before, wrong: [`The address ${hash.slice(0, 60)} names nothing of this page`], whole: true };
   const parts = hash.slice(1).split("&").filter(Boolean).map((pair) => [pair.split("=")[0], pair.split("=").slice(1).join("=")]), given = new Map(parts);
   const state = { ...blank(stage), round: before.round, runs: before.runs, look: before.look, view: before.view }, wrong = [], short = (text) => (text.length > 60 ? `${text.slice(0, 60)}...` : text);
   for (const name of new Set(parts.map(([one]) => one).filter((one, i, all) => all.indexOf(one) !== i))) wrong.push(`${short(name) || "a part without a name"} is there twice; the last one counts`);

@@ -49,11 +49,13 @@ function brightness(colour) {
   return 0.2126 * r + 0.7152 * g + 0.0722 * b;
 }
 
+// The dash of a method, its lengths times so much.
+const dashOf = ({ dash }, times) => (dash.length ? dash.map((length) => times * length).join(" ") : null);
+
 // A short line of a method: its colour and dash.
 function swatch(run, width = 26) {
-  const dash = run.dash.length ? run.dash.map((length) => 2 * length).join(" ") : null;
   return shape("svg", { class: "swatch-line", width, height: 10, "aria-hidden": "true" },
-    shape("line", { x1: 1, x2: width - 1, y1: 5, y2: 5, stroke: run.shade, "stroke-width": 3, "stroke-dasharray": dash }));
+    shape("line", { x1: 1, x2: width - 1, y1: 5, y2: 5, stroke: run.shade, "stroke-width": 3, "stroke-dasharray": dashOf(run, 2) }));
 }
 
 // Points as a path, broken where a value is missing.

@@ -1,7 +1,7 @@
 // The hall: the pictures side by side with one scale and one extent, and the colours below them.
 
 const NARROW = 1000, SMALL = 300; // px: of a window whose parts are one above the other, and sides of pictures that have little room
-const WORDS = 84, FEW_WORDS = 46, BESIDE = 160; // px: title and line below a picture, those of a small one, and how much wider these may be
+const WORDS = 84, LEAST = 240, BESIDE = 110; // px: title and lines above and below a picture, its least side on a phone, and title and lines beside it
 
 class Hall {
   constructor(stage) {
@@ -38,11 +38,11 @@ class Hall {
   }
 
   words({ run, other, at, surface, small }) {
-    const { stage } = this, { state, unit } = stage, { frame, round } = at, metric = state.view === "path" ? "loss" : state.metric;
+    const { stage } = this, { state, unit, land } = stage, { frame, round } = at, metric = state.view === "path" ? "loss" : state.metric;
     const end = endOf(frame);
     const along = frame && frame.explained ? `${(100 * frame.explained).toFixed(0)} % of the way is on this plane; click a round` : "Click a round";
-    const reading = !frame ? "" : state.view === "path" ? along : other ? (surface && surface.low === 0 && surface.high === 0 ? "The two are equal here" : `Below zero: ${this.element.matches(".tight") ? "lower" : "lower than the other"}`) : end && metric === "loss" ? `${this.element.matches(".tight") ? "loss" : "loss after the round"} ${this.losses.get(end) || written(end.loss)}${unit}${small ? "; much shorter updates: see Detail" : ""}` : "";
-    const place = state.view === "path" || round === null ? "" : at.stale ? `round ${round}; ${at.coming} is coming` : round !== state.round ? `round ${round}, the nearest` : at.rough ? "rough, the exact one is coming" : "";
+    const reading = !frame ? "" : state.view === "path" ? along : other ? (surface && surface.low === 0 && surface.high === 0 ? "The two are equal here" : "Below zero: lower than the other") : at.rough ? "its loss is being evaluated" : end && metric === "loss" ? `loss after the round ${this.losses.get(end) || written(end.loss)}${unit}${small ? "; much shorter updates: see Detail" : ""}` : "";
+    const place = state.view === "path" || round === null ? "" : at.stale ? `round ${round}; ${at.coming} is coming` : round !== state.round ? `round ${round}, ${round < state.round && round === land.rounds(run).at(-1) ? "its last" : `the nearest to ${state.round}`}` : at.rough ? "rough, the exact one is coming" : "";
     const absent = at.absent || (surface && metric.startsWith("class") ? `None of these samples is of class ${stage.className(Number(metric.slice(6)))}.` : surface ? "The plane has no finite value here: this run diverged." : `This landscape has no ${stage.metricWords(metric)}.`);
     const label = state.view === "path" ? `Path of ${stage.named(run)} over its rounds, and the test loss around it.` : `${other ? `Difference of ${stage.metricWords(metric)}, ${stage.named(run)} minus ${stage.named(other)}` : `${stage.quantity} of ${stage.named(run)}`}, round ${round}.`;
     return { absent, at: place, metric: stage.metricWords(metric), reading, label };
@@ -51,16 +51,18 @@ class Hall {
   // How far the landscapes under way are.
   progress() { for (const picture of this.shown || []) picture.showProgress(); }
 
-  // Places the pictures in rows so that they are as large as can be; the side of one, px.
+  // Places the pictures in rows so that they are as large as can be, more than two with their words beside them where they
+  // are larger so; the side of one, px.
   layOut(number) {
-    const wide = this.element.clientWidth, phone = innerWidth < NARROW, tall = phone ? innerHeight - 190 : Math.max(this.element.clientHeight, 0);
-    const side = (columns, words) => Math.min((wide - 14 * (columns - 1)) / columns, (tall + 14) / (phone ? 1 : Math.ceil(number / columns)) - 14 - words);
-    const differs = this.stage.state.view === "difference", best = (words) => Array.from({ length: number }, (_, i) => i + 1).reduce((a, b) => (side(b, words) > side(a, words) + 4 ? b : a), 1);
-    const most = best(WORDS), room = (columns) => Math.floor((wide - 14 * (columns - 1)) / columns), tight = !phone && side(most, WORDS) < Math.min(SMALL, room(most)), words = tight ? FEW_WORDS + (differs ? 20 : 0) : WORDS, columns = phone ? (wide > 620 ? Math.min(number, 2) : 1) : best(words);
-    const drawn = Math.floor(Math.min(Math.max(side(columns, words), 160), wide));
-    this.element.style.gridTemplateColumns = `repeat(${columns}, ${tight ? Math.max(Math.min(drawn + BESIDE, room(columns)), drawn) : drawn}px)`;
-    this.element.classList.toggle("tight", tight);
-    this.element.classList.toggle("differences", differs);
+    const wide = this.element.clientWidth, phone = innerWidth < NARROW, above = this.element.getBoundingClientRect().top - this.stage.root.getBoundingClientRect().top;
+    const tall = phone ? Math.max(innerHeight - above - this.stage.line.element.offsetHeight - 26, LEAST) + WORDS : Math.max(this.element.clientHeight, 0);
+    const side = (columns, beside) => Math.min((wide - 14 * (columns - 1)) / columns - (beside ? BESIDE : 0), (tall + 14) / (phone ? 1 : Math.ceil(number / columns)) - 14 - (beside ? 0 : WORDS));
+    const best = (beside) => Array.from({ length: number }, (_, i) => i + 1).reduce((a, b) => (side(b, beside) > side(a, beside) + 4 ? b : a), 1);
+    const beside = !phone && number > 2 && side(best(true), true) > side(best(false), false) + 20, columns = phone ? (wide > 620 ? Math.min(number, 2) : 1) : best(beside);
+    const drawn = Math.floor(Math.min(Math.max(side(columns, beside), 160), wide));
+    this.element.style.gridTemplateColumns = `repeat(${columns}, ${beside || (phone && columns === 1) ? Math.floor((wide - 14 * (columns - 1)) / columns) : drawn}px)`;
+    this.element.style.setProperty("--side", `${drawn}px`);
+    this.element.classList.toggle("beside", beside);
     return drawn;
   }
 

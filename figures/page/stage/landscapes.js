@@ -40,6 +40,7 @@ class Landscapes {
   frame(run, wanted = this.stage.state.round) {
     const rounds = this.rounds(run), round = this.nearest(wanted, rounds, null);
     if (round === null) return { frame: null, round, absent: (run.state === "damaged" ? `No landscape, because this run is damaged: ${run.note}` : run.note) || Object.values(run.shown || {})[0] || "This run has no landscape." };
+    if (run.damaged && run.damaged[round]) return { frame: null, round, absent: run.damaged[round] };
     if (!this.stage.link || (run.shown[round] && this.plain(run))) return { frame: run.shown[round], round };
     const entry = this.stage.asks.want("landscape", this.question(run, round)), frame = entry.value || entry.rough;
     if (frame) {
@@ -62,8 +63,8 @@ class Landscapes {
 
   // Asks for the landscapes of the next round, one after the other, while those of the present one are looked at.
   ahead() {
-    const { state, rounds, shown, asks, link } = this.stage, next = rounds[rounds.indexOf(state.round) + 1];
-    if (link && next !== undefined && state.view !== "path" && this.ready(state.round)) shown.find((run) => this.rounds(run).includes(next) && asks.want("landscape", this.question(run, next)).pending);
+    const { state, rounds, shown, link } = this.stage, next = rounds[rounds.indexOf(state.round) + 1];
+    if (link && next !== undefined && state.view !== "path" && this.ready(state.round)) shown.find((run) => this.rounds(run).includes(next) && this.frame(run, next).pending);
   }
 
   surface(run, wanted) {

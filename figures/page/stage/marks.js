@@ -55,14 +55,14 @@ class Marks {
     const picked = client !== null && client === this.stage.state.client;
     const one = client === null ? null : shown.frame.cohort.find((other) => other.id === client), { classes } = this.stage.scene;
     const holds = one ? `; ${one.samples} samples${one.counts.some(Boolean) ? `, labels ${one.counts.map((count, place) => [count, place]).filter(([count]) => count).map(([count, place]) => `${classes[place] ?? place}: ${count}`).join(", ")}` : ""}` : "";
-    const loss = mark.kind === "mix" && mark.loss === null ? "" : `${shown.words.metric === "loss" ? "loss" : "test loss"} ${written(mark.loss)}; `;
+    const loss = shown.at.rough || (mark.kind === "mix" && mark.loss === null) ? "" : `${shown.words.metric === "loss" ? "loss" : "test loss"} ${written(mark.loss)}; `;
     const words = `${client === null ? KINDS[mark.kind] : mark.name}; ${loss}${off ? `${written(mark.away, 2)} from the plane` : "on the plane"}${holds}`;
     const body = { start: () => shape("rect", { x: x - 5, y: y - 5, width: 10, height: 10, rx: 1.5 }),
       aggregate: () => shape("path", { d: `M${x} ${y - 7}L${x + 7} ${y}L${x} ${y + 7}L${x - 7} ${y}Z` }),
       mix: () => shape("path", { d: `M${x} ${y - 9}L${x + 3} ${y - 3}L${x + 9} ${y}L${x + 3} ${y + 3}L${x} ${y + 9}L${x - 3} ${y + 3}L${x - 9} ${y}L${x - 3} ${y - 3}Z` }),
       end: () => shape("circle", { cx: x, cy: y, r: 6 }), client: () => shape("circle", { cx: x, cy: y, r: 5.5 }) }[mark.kind]();
     const frame = shown.view === "relief" ? { x: 0, y: 0, width: side, height: side } : this.picture.box, long = both && side > 300 && freePlace(x, y, 7.3 * 15, boxes, frame, null);
-    const text = client === null ? (long ? "end = aggregate" : TEXTS[mark.kind] || mark.kind) : String(client), wide = 7.3 * text.length, some = this.picture.small && mark.kind !== "end" && !picked ? null : undefined, place = long || freePlace(x, y, wide, boxes, frame, some);
+    const text = client === null ? (long ? "end = aggregate" : TEXTS[mark.kind] || mark.kind) : String(client), wide = 7.3 * text.length, some = mark.kind !== "end" && !picked ? null : undefined, place = long || freePlace(x, y, wide, boxes, frame, some);
     if (place) boxes.push({ ...place, width: wide, height: 13 });
     const pick = pressed(() => (client === null ? this.stage.pickPoint([mark.u, mark.v]) : this.stage.pickClient(client)));
     return shape("g", { class: `mark ${mark.kind}${off ? " off" : ""}${picked ? " picked" : ""}`, role: "button", "aria-pressed": client === null ? null : String(picked), "aria-label": words, "data-mark": mark.name, ...pick }, shape("title", {}, words), body, place && shape("text", { x: place.x, y: place.y + 11 }, text));

@@ -7,8 +7,10 @@ class Rail {
     this.stage = stage;
     const { scene } = stage, button = (text, act) => make("button", { type: "button", click: act }, text);
     this.note = make("p", { class: "small", role: "status" });
-    const saves = [button("This picture (PNG)", () => savePicture(stage)), button("This picture (SVG)", () => saveDrawing(stage)), button("Numbers (CSV)", () => saveNumbers(stage)), stage.link && button("This page as one file", () => savePage(stage, (words) => { this.note.textContent = words; }))];
-    const save = make("details", { class: "save" }, make("summary", {}, "Save"), make("div", {}, ...saves.filter(Boolean), this.note));
+    const saves = [button("This picture (PNG)", () => savePicture(stage)), button("This picture (SVG)", () => saveDrawing(stage)), button("Numbers (CSV)", () => saveNumbers(stage)), stage.link && button("This page as one file", () => savePage(stage, (words, cancel) => this.say(words, cancel)))];
+    const save = this.save = make("details", { class: "save" }, make("summary", {}, "Save"), make("div", {}, ...saves.filter(Boolean)));
+    Object.assign(this, { saves, stop: make("button", { type: "button", hidden: true, click: () => this.cancel() }, "Cancel") });
+    this.said = make("div", { class: "saved", hidden: true }, this.note, this.stop);
     this.brand = make("p", { class: "brand" }, "fedscape ", make("span", {}, "loss landscapes and drift"));
     this.title = make("h1", {}, scene.title || "fedscape");
     this.filter = make("input", { type: "search", "aria-label": "Filter runs", placeholder: "Filter runs", input: (event) => stage.set({ filter: event.target.value }, { replace: true }) });
@@ -16,7 +18,16 @@ class Rail {
     this.list = make("ul", {});
     this.work = make("div", { class: "jobs" });
     const rest = document.getElementById("summary") ? make("a", { class: "more", href: "#summary" }, "Tables and curves ↓") : stage.link ? make("a", { class: "more", href: `#${stage.id("figures")}`, click: (event) => { event.preventDefault(); stage.gallery.element.scrollIntoView(); } }, "Figures ↓") : null;
-    this.element = make("nav", { class: "rail", "aria-label": "Runs" }, this.brand, this.title, make("div", { class: "row" }, button("Tour", () => stage.tour.go(1)), save), this.few, this.filter, this.list, this.work, rest);
+    this.element = make("nav", { class: "rail", "aria-label": "Runs" }, this.brand, this.title, make("div", { class: "row" }, button("Tour", () => stage.tour.go(1)), save), this.said, this.few, this.filter, this.list, this.work, rest);
+  }
+
+  // How far a file is, and what ends it; it is said until the next one.
+  say(words, cancel) {
+    if (cancel && this.stop.hidden) { this.save.open = false; this.stop.hidden = this.said.hidden = false; this.stop.focus(); }
+    this.note.textContent = words;
+    this.cancel = cancel;
+    this.saves[3].disabled = Boolean(cancel);
+    this.stop.hidden = !cancel;
   }
 
   draw(always = false) {
@@ -68,5 +79,5 @@ function sparkline(run, [low, high]) {
   const [width, height] = [200, 26], y = (value) => height - 2 - ((value - low) / (high - low || 1)) * (height - 4), every = Math.max(1, Math.floor(values.length / width));
   const points = values.map((value, i) => [(i / Math.max(values.length - 1, 1)) * width, y(value)]).filter((_, i) => i % every === 0 || i === values.length - 1);
   return shape("svg", { class: "spark", viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", "aria-hidden": "true" },
-    shape("path", { d: pathOf(points), fill: "none", stroke: run.shade, "stroke-width": 1.6, "vector-effect": "non-scaling-stroke" }));
+    shape("path", { d: pathOf(points), fill: "none", stroke: run.shade, "stroke-width": 1.6, "stroke-dasharray": dashOf(run, 1.6), "vector-effect": "non-scaling-stroke" }));
 }

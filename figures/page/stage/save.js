@@ -56,8 +56,7 @@ function pictureOf(stage) {
     parts.push(shape("image", { href: canvas.toDataURL("image/png"), x, y, width: side, height: side, opacity: getComputedStyle(canvas).opacity }));
     for (const [name, value] of Object.entries({ x, y, width: side, height: side })) drawing.setAttribute(name, value);
     parts.push(drawing);
-    const below = reading.getBoundingClientRect();
-    parts.push(text(reading.textContent, below.left - left + 36, below.top - top + 14, { "font-size": 12 }));
+    for (const { words, box: place } of linesOf(reading)) parts.push(text(words, place.left - left, place.top - top + place.height / 2 + 4, { "font-size": 12 }));
   }
   const bottom = Math.max(...boxes.map((box) => box.bottom)) - top, keys = [...stage.hall.key.children];
   stage.hall.legends.forEach(({ name, stops, texts }, i) => {
@@ -84,14 +83,17 @@ async function canvasOf(stage, times) {
 }
 async function savePicture(stage) { (await canvasOf(stage, 2)).toBlob((blob) => download(`${nameOfFile(stage)}.png`, blob)); }
 
-// This page as one file that needs no server.
+// This page as one file that needs no server. say(words, cancel) says how far it is; cancel is null where it has ended.
 async function savePage(stage, say) {
-  say("Evaluating what the file shows ...");
+  say("Evaluating what the file shows ...", () => null);
   try {
     const runs = stage.shown.flatMap((run) => (run.names || [{ name: run.key }]).map((member) => member.name)), live = blank(stage);
     const plain = Object.fromEntries(["model", "against", "truth", "predicted", "more", "show", "figure", "filter", "follow", "tour"].map((name) => [name, live[name]]));
-    const { name, base64, failed } = await stage.link.ask("publish", { runs, address: addressOfState({ ...stage.state, ...plain }), what_if: await stage.why.weights.toSave() }, { onProgress: (progress) => say(progressWords(progress)) });
+    const what_if = await stage.why.weights.toSave(), asked = stage.link.ask("publish", { runs, address: addressOfState({ ...stage.state, ...plain }), what_if }, { onProgress: (progress) => say(`Saving ${progressWords(progress)}`, cancel) });
+    const cancel = () => { asked.cancel(); say("No file: you cancelled it.", null); };
+    say("Saving the page to send: evaluating its landscapes ...", cancel);
+    const { name, base64, failed } = await asked;
     download(name, new Blob([bytesOf(base64)], { type: "text/html" }));
-    say(`${name} is in your downloads. It opens as this page is now, anywhere, without a network. ${failed.length ? `Left out: ${failed.join(" ")}` : ""}`);
-  } catch (reason) { say(String(reason.message || reason)); }
+    say(`${name} is in your downloads. It opens as this page is now, anywhere, without a network. ${failed.length ? `Left out: ${failed.join(" ")}` : ""}`, null);
+  } catch (reason) { say(`No file: ${reason.message || reason}`, null); }
 }

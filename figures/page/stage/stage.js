@@ -41,7 +41,7 @@ class Stage {
   get looked() { return this.runs.find((run) => run.key === this.state.look); }
   get rounds() { return this.land.common(this.state.runs); }
   get firstRound() { return Math.min(...this.runs.map((run) => run.rounds[0] ?? Infinity)); }
-  get lastRound() { return Math.max(...this.runs.map((run) => run.rounds[run.rounds.length - 1] ?? -Infinity)); }
+  get lastRound() { return Math.max(...this.runs.map((run) => Math.max(run.rounds.at(-1) ?? -Infinity, run.able?.at(-1) ?? -Infinity))); }
   memberOf(run) { return this.state.seeds[run.key] || (this.link && run.names && run.names.length ? run.names[0].name : run.key); }
   seedOf(run) { const { names = [] } = run, one = names.find(({ name }) => name === this.memberOf(run)) || names[0]; return names.length > 1 ? `, seed ${one.seed}` : ""; } // of several, that of the landscapes
   named(run) { return run.label + this.seedOf(run); }
@@ -63,8 +63,8 @@ class Stage {
       const before = this.runs.find((run) => run.key === entry.key), run = before || entry;
       if (!before) this.runs.push(run);
       Object.assign(run, entry, { said: entry.label });
+      for (const name of ["events", "dash", "settings"]) run[name] ||= []; // of a run that is not read
       run.shown ||= {};
-      run.events ||= [];
       run.curves = Object.fromEntries(Object.entries(run.series || {}).map(([name, text]) => [name, [...floatsOf(text)]]));
       run.ends = Object.fromEntries(Object.entries(run.spread || {}).map(([name, texts]) => [name, texts.map((text) => [...floatsOf(text)])]));
       const known = (run.accuracies || []).filter((value) => value !== null);
@@ -107,14 +107,14 @@ class Stage {
 
   read() {
     const read = readAddress(this, this.address.read(), beginning(this).state);
-    if (read) { Object.assign(this.state, read.state); Object.assign(this, { notice: complaint(read.wrong), unchecked: true }); this.settle(); }
+    if (read) { Object.assign(this.state, read.state); Object.assign(this, { notice: complaint(read.wrong, read.whole), unchecked: true }); this.settle(); if (read.whole) this.write(true); }
     this.camera.turnTo(this.state.turn);
   }
 
   // The address was changed elsewhere; one that leads to a place below the stage changes nothing.
   readAgain() {
     const hash = this.address.read();
-    if (!this.runs.length || hash === this.written || (hash.length > 1 && !hash.includes("="))) return;
+    if (!this.runs.length || hash === this.written || (hash.length > 1 && !readAddress(this, hash, this.state))) return;
     this.player.stop();
     this.tween = null;
     this.written = hash;

@@ -106,10 +106,10 @@ class TimeLine {
     const parts = [shape("rect", { x: SIDES.left, y: top, width: Math.max(this.width - SIDES.left - SIDES.right, 0), height, class: "band" }),
       shape("text", { x: SIDES.left - 6, y: top + 9, "text-anchor": "end", class: "tick" }, text(high)), shape("text", { x: SIDES.left - 6, y: top + height, "text-anchor": "end", class: "tick" }, text(low))];
     for (const { run, points, ends } of lines.sort((a, b) => on.has(a.run.key) - on.has(b.run.key))) {
-      const every = Math.max(1, Math.floor(points.length / (2 * this.width))), strong = on.has(run.key), dash = run.dash.length ? run.dash.map((length) => length * 1.6).join(" ") : null;
+      const every = Math.max(1, Math.floor(points.length / (2 * this.width))), strong = on.has(run.key);
       const place = ([round, value]) => [this.x(round), y(value)], few = (some) => some.filter(([, value], i) => i % every === 0 || i === points.length - 1).map(place), path = pathOf(few(points)), end = points[points.length - 1];
-      if (ends.length) parts.push(shape("path", { d: `${pathOf([...few(ends[0]), ...few(ends[1]).reverse()].filter(([, at]) => Number.isFinite(at)))}Z`, fill: run.shade, opacity: strong ? 0.2 : 0.08, class: "spread", "clip-path": `url(#${stage.id("span")})` }, shape("title", {}, `${run.label}: lowest to highest of its seeds`)));
-      parts.push(shape("path", { d: path, fill: "none", stroke: run.shade, "stroke-width": run.key === stage.state.look ? 2.6 : strong ? 1.8 : 1, opacity: strong ? 1 : 0.35, "stroke-dasharray": dash, "clip-path": `url(#${stage.id("span")})` }));
+      if (ends.length && ends[0].some(([, value]) => Number.isFinite(value))) parts.push(shape("path", { d: `${pathOf([...few(ends[0]), ...few(ends[1]).reverse()].filter(([, at]) => Number.isFinite(at)))}Z`, fill: run.shade, opacity: strong ? 0.2 : 0.08, class: "spread", "clip-path": `url(#${stage.id("span")})` }, shape("title", {}, `${run.label}: lowest to highest of its seeds`)));
+      parts.push(shape("path", { d: path, fill: "none", stroke: run.shade, "stroke-width": run.key === stage.state.look ? 2.6 : strong ? 1.8 : 1, class: strong ? null : "pale", "stroke-dasharray": dashOf(run, 1.6), "clip-path": `url(#${stage.id("span")})` }));
       if (run.state === "growing" && end && end[0] <= last && Number.isFinite(y(end[1]))) parts.push(shape("circle", { cx: this.x(end[0]), cy: y(end[1]), r: 4, fill: run.shade, class: "live" }, shape("title", {}, `${run.label} is being trained`)));
     }
     const title = words + (log ? ", logarithmic" : "") + (smooth > 1 ? `, mean of ${smooth} rounds` : ""), wide = Math.min(6.2 * title.length / (this.width - SIDES.left - SIDES.right), 1);
@@ -128,12 +128,12 @@ class TimeLine {
     for (let i = all.length - 1; i >= 0; i--) all[i].x = Math.min(all[i].x, i === all.length - 1 ? this.width - 12 : all[i + 1].x - WIDE);
     const taken = all.map(({ x }) => [x, x + 9]);
     return all.map(({ run, event, x, round }) => {
-      const brief = event.words.split(":")[0], words = `${run.label}, round ${event.round}: ${event.words}.${meanings(event.words, this.stage.scene.terms)}`, long = 6.5 * brief.length;
-      const spans = [[x + 10, x + 14 + long], [x - 6 - long, x - 2]], free = (span) => span[0] > 0 && span[1] < this.width && taken.every(([from, to]) => span[1] < from || span[0] > to);
-      const span = spans.find(free), left = span === spans[1];
+      const words = `${run.label}, round ${event.round}: ${event.words}.${meanings(event.words, this.stage.scene.terms)}`, name = event.words.split(":")[0], free = ({ span }) => span[0] > 0 && span[1] < this.width && taken.every(([from, to]) => span[1] < from || span[0] > to);
+      const places = [name, name.replace(/ \[.*/, "")].flatMap((text) => [false, true].map((left) => ({ text, left, span: left ? [x - 6 - 6.5 * text.length, x - 2] : [x + 10, x + 14 + 6.5 * text.length] })));
+      const { text: brief = "", left = false, span = null } = places.find(free) || {}, long = 6.5 * brief.length; // at its right or left, with its interval or without
       if (span) taken.push(span);
       const flag = shape("g", { class: "event", role: "button", "aria-label": words, ...pressed(() => this.goTo(event.round)) }, shape("title", {}, words),
-        shape("rect", { x: left ? x - 4 - long : x - 3, y: 0, width: span ? long + 16 : 15, height: 14, fill: "transparent" }), shape("path", { d: `M${x} 3h9l-3 4l3 4h-9z`, fill: run.shade }), shape("text", { x: left ? x - 4 : x + 12, y: 11, class: "tick", "text-anchor": left ? "end" : "start" }, span ? brief : ""));
+        shape("rect", { x: left ? x - 4 - long : x - 3, y: 0, width: span ? long + 16 : 15, height: 14, fill: "transparent" }), shape("path", { d: `M${x} 3h9l-3 4l3 4h-9z`, fill: run.shade }), shape("text", { x: left ? x - 4 : x + 12, y: 11, class: "tick", "text-anchor": left ? "end" : "start" }, brief));
       return { run, x: round, flag, span: event.span };
     });
   }

@@ -6,16 +6,18 @@ const STEPS = [
   { title: "One client", text: (stage) => (stage.state.client === null ? "Pick a client in the table at the right: its arrow is marked, and its losses are in words." : `Client ${stage.state.client} changes the aggregate most here. Its arrow is marked; the table says what data it has and by how much it raises the loss.`),
     go: (stage) => { const { frame } = stage.land.frame(stage.looked), worst = frame && [...frame.cohort].sort((a, b) => Math.abs(b.cost || 0) - Math.abs(a.cost || 0))[0]; return { view: "map", client: worst ? worst.id : null }; } },
   { title: "Two methods", text: (stage) => (stage.shown.length > 1 ? "The second picture is one run minus the other at the same distances. Where it is below zero, that run lies lower." : "Tick a second run at the left: the difference of two landscapes can then be seen as a map."), go: (stage) => ({ view: stage.shown.length > 1 ? "difference" : "map" }) },
-  { title: "Over the rounds", text: () => "Drag the ruler of the time line, or press Play: the landscapes follow. Drag across the curves to zoom; a double click shows all rounds again.", go: (stage) => ({ view: "map", round: stage.rounds[0] ?? stage.state.round, client: null }) },
+  { title: "Over the rounds", text: () => "This is the first round with a landscape. Press Play, or drag the ruler of the time line: the landscapes follow. Drag across the curves to zoom; a double click shows all rounds again.", go: (stage) => ({ view: "map", round: stage.rounds[0] ?? stage.state.round, client: null }) },
 ];
 
 class Tour {
   constructor(stage) { this.stage = stage; this.element = make("section", { class: "tour", "aria-label": "Tour", hidden: true }); }
 
   go(step) {
-    if (step < 1 || step > STEPS.length) { this.stage.set({ tour: 0 }); return; }
-    this.stage.player.stop();
-    this.stage.set({ ...STEPS[step - 1].go(this.stage), tour: step, follow: false });
+    const { stage } = this, { state, rounds } = stage;
+    stage.player.stop();
+    if (!state.tour) this.from = state.round; // where its end leads back to, unless the reader has gone elsewhere
+    if (step < 1) { stage.set({ tour: 0, ...(state.tour === STEPS.length && state.round === rounds[0] && this.from !== undefined ? { round: this.from } : {}) }); return; }
+    stage.set({ ...STEPS[step - 1].go(stage), tour: step, follow: false });
     this.element.querySelector("button")?.focus({ preventScroll: true });
     this.element.scrollIntoView({ block: "nearest" });
   }

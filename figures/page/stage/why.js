@@ -16,9 +16,9 @@ class Why {
     checkClients(stage, run, at);
     const lost = !stage.link && state.mix && !this.weights.saved && make("p", { class: "small lost-weights" }, "This file has no numbers of these weights of the clients: all that it shows is of the round's own.");
     const title = make("h2", {}, "Why", make("span", { class: "of" }, swatch(run), `${stage.named(run)}, round ${round ?? state.round}${at.rough ? "; rough, the exact one is coming" : ""}`));
-    const sentences = ((frame && frame.why) || []).map(({ text, number, term: name }) => make("li", {}, number && make("b", { class: "number" }, number.replace(/(^|\s)-/, "$1−")), make("p", {}, termed(text, scene.terms, new Set([name])), " ", term(name, scene.terms))));
+    const sentences = ((frame && frame.why) || []).map(({ text, number, term: name }) => make("li", {}, number && make("b", { class: "number" }, number.replace(/(^|\s)-/, "$1−")), make("p", {}, termed(text.replace(/([ (])-(?=\d)/g, "$1−"), scene.terms, new Set([name])), " ", term(name, scene.terms))));
     const based = frame && make("p", { class: "small based" }, frame.samples, frame.samples && " ", `± is the standard error of a difference over the ${stage.splitWords()} samples; seeds may differ more.`);
-    this.head.replaceChildren(title, ...[based, lost].filter(Boolean), frame ? make("ol", { class: "sentences" }, ...[comparison(stage), ...sentences].filter(Boolean)) : make("p", {}, at.absent));
+    this.head.replaceChildren(title, ...[based, lost].filter(Boolean), frame ? make("ol", { class: "sentences" }, ...[comparison(stage), ...sentences].filter(Boolean)) : make("p", {}, at.pending ? at.absent : "Without a landscape there are no reasons. Its picture says why there is none."));
     this.point.replaceChildren(pointCard(stage));
     this.weights.draw(at);
     this.clients.replaceChildren(...(frame ? [clientsCard(stage, run, frame)] : []));
@@ -30,14 +30,14 @@ class Why {
 // What the diagnosis says of the run; each answer leads to what it speaks of.
 function wholeRun(stage, run, at) {
   if (!stage.link) return run.verdict && make("section", { class: "diagnosis" }, make("h3", {}, "The whole run"), make("p", { class: "small" }, termed(run.verdict, stage.scene.terms)));
-  if (!run.rounds.length || (at.pending && !at.rough)) return null;
+  if (!run.rounds.length || run.state === "damaged" || (at.pending && !at.rough)) return null;
   const member = stage.memberOf(run);
   if (!stage.read_.has(member) && !stage.land.ready(stage.state.round)) return null; // the landscapes come first
   stage.read_.add(member);
   const entry = stage.asks.want("diagnosis", { run: member }), value = entry.value;
   const words = entry.error || (entry.progress && progressWords(entry.progress)) || "Reading the record ...", { terms } = stage.scene, seen = new Set();
   const verdict = make("p", { class: "small" }, value ? termed(value.verdict, terms, seen) : words);
-  const answers = value ? [...(value.causes || []), ...value.findings].map((one) => {
+  const answers = value ? value.findings.map((one) => {
     const client = one.client ?? null, show = client !== null && [`Show client ${client}`, () => stage.set({ client })], draw = one.figure && [`Figure ${one.figure}`, () => stage.gallery.open(one.figure)];
     return make("li", {}, make("b", {}, one.title || one.name), one.number && make("span", { class: "small" }, " ", termed(one.number, terms, seen)), make("p", {}, termed(one.text + (one.advice ? `; ${one.advice}` : ""), terms, seen)), ...[show, draw].filter(Boolean).map(([text, act]) => make("button", { type: "button", click: act }, text)));
   }) : [];
@@ -46,14 +46,14 @@ function wholeRun(stage, run, at) {
 
 // Which of the runs on the stage has the lowest loss after the round, if the samples say so clearly.
 function comparison(stage) {
-  const ends = stage.shown.map((run) => ({ run, at: stage.land.frame(run) })).filter(({ at }) => at.frame && !at.stale)
-    .map(({ run, at }) => ({ run, rough: at.rough, round: at.round, parts: at.frame.parts, loss: at.frame.marks.find((mark) => mark.kind === "end")?.loss ?? null })).filter((one) => one.loss !== null).sort((a, b) => a.loss - b.loss);
+  const ends = stage.shown.map((run) => ({ run, at: stage.land.frame(run) })).filter(({ at }) => at.frame && !at.stale && !at.rough)
+    .map(({ run, at }) => ({ run, round: at.round, parts: at.frame.parts, loss: at.frame.marks.find((mark) => mark.kind === "end")?.loss ?? null })).filter((one) => one.loss !== null).sort((a, b) => a.loss - b.loss);
   if (ends.length < 2) return null;
-  const [first, ...rest] = ends, unit = stage.unit, after = new Set(ends.map((one) => one.round)).size === 1 ? `round ${first.round}` : "these rounds", meaning = term("End", stage.scene.terms);
-  const losses = alike(ends.map((one) => one.loss)), error = (one) => errorBetween(first.parts, one.parts), named = (some) => some.map((one) => `${losses[ends.indexOf(one)]} of ${stage.named(one.run)}`).join("; ");
-  if (rest.every((one) => Math.abs(one.loss - first.loss) < 1e-6 * Math.abs(first.loss))) return make("li", {}, make("p", {}, `${ends.map((one) => stage.named(one.run)).join(" and ")} are equal after ${after}: ${losses[0]}${unit}. `, meaning));
-  const near = rest.filter((one) => !clear(first.loss - one.loss, error(one), rest.length)), far = rest.filter((one) => !near.includes(one)), next = near[0] || far[0], so = ends.some((one) => one.rough) ? "So far, " : "";
-  const text = near.length ? `${so}${so ? "n" : "N"}o clear difference after ${after}: ${named([first, ...near])}${far.length ? `; clearly higher: ${named(far)}` : ""}. ` : `${so}${stage.named(first.run)} lies lowest after ${after}: ${losses[0]}, against ${named(far)}. `;
+  const [first, ...rest] = ends, unit = stage.unit, same = ends.every((one) => one.round === first.round), after = same ? ` after round ${first.round}` : "", called = (one) => stage.named(one.run) + (same ? "" : ` (round ${one.round})`), meaning = term("End", stage.scene.terms);
+  const losses = alike(ends.map((one) => one.loss)), error = (one) => errorBetween(first.parts, one.parts), named = (some) => some.map((one) => `${losses[ends.indexOf(one)]} of ${called(one)}`).join("; ");
+  if (rest.every((one) => Math.abs(one.loss - first.loss) < 1e-6 * Math.abs(first.loss))) return make("li", {}, make("p", {}, `${ends.map(called).join(" and ")} are equal${after}: ${losses[0]}${unit}. `, meaning));
+  const near = rest.filter((one) => !clear(first.loss - one.loss, error(one), rest.length)), far = rest.filter((one) => !near.includes(one)), next = near[0] || far[0];
+  const text = near.length ? `No clear difference${after}: ${named([first, ...near])}${far.length ? `; clearly higher: ${named(far)}` : ""}. ` : `${called(first)} lies lowest${after}: ${losses[0]}, against ${named(far)}. `;
   return make("li", {}, make("b", { class: "number" }, withError(first.loss - next.loss, error(next), unit)), make("p", {}, text, meaning));
 }
 

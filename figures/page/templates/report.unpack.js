@@ -17,6 +17,7 @@ window.unpacking = (async () => {
   try {
     await run("stage");
     root.view = stage(root, JSON.parse(await unpacked("scene")));
+    if (!document.getElementById("packed-figures")) return; // the stage alone
     window.figures = JSON.parse(await unpacked("figures"));
     await run("plotly");
     await run("page");

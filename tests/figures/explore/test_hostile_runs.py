@@ -106,7 +106,7 @@ def test_a_damaged_round_is_a_line_and_the_rounds_before_it_stay(jobs, tmp_path)
     path.write_bytes(bytes(content))
     with page(tmp_path, jobs=jobs) as one:
         assert entry(one, run.name)["rounds"][:2] == [0, 1]
-        assert "000002" in one.error("landscape", run=run.name, round=2, points=3)
+        assert f"Round 2 of run {run.name} " in one.error("landscape", run=run.name, round=2, points=3)
         assert one.ask("landscape", run=run.name, round=1, points=3)["plane"]["points"] == [3, 3]
 
 
@@ -119,11 +119,21 @@ def test_a_truncated_round_takes_no_other_seed_with_it(jobs, tmp_path):
         assert (shown["key"], shown["state"], shown["note"]) == (sound.name, "complete", "")
         assert shown["rounds"] == list(range(12))
         shown = entry(one, damaged.name)
-        assert shown["key"] == damaged.name and shown["state"] == "damaged" and "000009" in shown["note"]
-        assert shown["rounds"] == list(range(9)) and shown["able"] == [], "what was read of it; no landscape"
+        assert (shown["key"], shown["state"]) == (damaged.name, "damaged")
+        assert shown["note"] == "Round 9 is damaged; the others are shown."
+        assert shown["rounds"] == [*range(9), 10, 11] and shown["able"] == list(range(12))
+        line = one.error("landscape", run=damaged.name, round=9, points=3)
+        assert line.startswith(f"Round 9 of run {damaged.name} cannot be read") and line == shown["damaged"][9]
+        assert line.endswith(f"fedscape verify {damaged.folder} --repair")
+        for index in (8, 10):
+            landscape = one.ask("landscape", run=damaged.name, round=index, points=3)
+            assert len(landscape["why"]) == 4 and landscape["cohort"][0]["own_after"] is not None
+        one.ask("point", run=damaged.name, round=10, spot=[0, 0])
+        one.ask("weights", run=damaged.name, round=10, weights={str(landscape["cohort"][0]["id"]): 1})
+        one.ask("samples", run=damaged.name, round=10)
         sound.folder.rename(tmp_path.parent / "elsewhere")
     with page(tmp_path, jobs=jobs) as one:
-        assert "000009" in entry(one, damaged.name)["note"], "also where it is the only run"
+        assert "Round 9" in entry(one, damaged.name)["note"], "also where it is the only run"
 
 
 def test_a_run_that_was_replaced_has_its_own_numbers(jobs, tmp_path):

@@ -73,16 +73,14 @@ def ended(start):
 
 
 def results(jobs, function, run, items, **how):
-    values = {}
-    job = ended(
-        lambda end: jobs.quick(function, run, items, on_result=values.__setitem__, on_end=end, **how),
-    )
-    return job, values
+    """The last of the jobs of some items, and their results."""
+    called = [ended(lambda end, item=item: jobs.quick(function, run, item, on_end=end, **how)) for item in items]
+    return called[-1], [job.result for job in called]
 
 
 def test_quick_calls_share_one_other_process(jobs, run):
     job, values = results(jobs, process_and_item, run, ["a", "b", "c"])
-    assert (job.state, job.done, job.total, job.seconds_left) == ("done", 3, 3, None)
+    assert (job.state, job.seconds_left) == ("done", None)
     assert [values[place][1:] for place in range(3)] == [(run.name, "a"), (run.name, "b"), (run.name, "c")]
     assert len({values[place][0] for place in range(3)} - {os.getpid()}) == 1
 
@@ -94,7 +92,7 @@ def test_calls_begin_in_a_fresh_process(run, cold):
     fresh.close()
 
 
-def test_the_first_error_ends_a_job(jobs, run):
+def test_an_error_ends_a_job(jobs, run):
     job, _ = results(jobs, refuse, run, ["luck"])
     assert job.state == "failed" and str(job.error) == "no luck." and isinstance(job.error, LookupError)
     job, _ = results(jobs, unsendable, run, [0])
@@ -103,55 +101,60 @@ def test_the_first_error_ends_a_job(jobs, run):
 
 def test_urgent_calls_come_first(jobs, run):
     order, event = [], threading.Event()
-    jobs.quick(slow, run, [0.5, 0.5], priority=20)  # both threads are busy
-    jobs.quick(
-        slow, run, [0.3, 0.3], priority=15, on_result=lambda *a: order.append("late"), on_end=lambda j: event.set()
-    )
-    jobs.quick(slow, run, [0.0], priority=12, on_result=lambda *a: order.append("soon"))
+    for _ in range(2):
+        jobs.quick(slow, run, 0.5, priority=20)  # both threads are busy
+    for _ in range(2):
+        jobs.quick(
+            slow, run, 0.3, priority=15, on_end=lambda job: (order.append("late"), len(order) < 3 or event.set())
+        )
+    jobs.quick(slow, run, 0.0, priority=12, on_end=lambda job: order.append("soon"))
     assert event.wait(60)
     assert order == ["soon", "late", "late"]
 
 
 def test_what_a_hand_waits_for_has_a_thread_of_its_own(jobs, run):
-    busy, event = jobs.quick(slow, run, [3.0, 3.0], priority=20), threading.Event()
-    jobs.quick(slow, run, [0.0], priority=0, on_end=lambda job: event.set())
-    assert event.wait(2) and not busy.ended
-    busy.cancel()
+    busy, event = [jobs.quick(slow, run, 3.0, priority=20) for _ in range(2)], threading.Event()
+    jobs.quick(slow, run, 0.0, priority=0, on_end=lambda job: event.set())
+    assert event.wait(2) and not any(job.ended for job in busy)
+    for job in busy:
+        job.cancel()
 
 
 def wait_for_the_end(run, blocks):
-    for _ in range(blocks):
-        stopping.require_wanted()
+    for block in range(blocks):
+        stopping.step(block, blocks)
         time.sleep(0.01)
     return os.getpid()
 
 
 def test_a_cancelled_call_ends_between_two_blocks_and_frees_its_thread(jobs, run):
-    endless = jobs.quick(wait_for_the_end, run, [10**7, 10**7], priority=20)
+    endless = [jobs.quick(wait_for_the_end, run, 10**7, priority=20) for _ in range(2)]
     time.sleep(0.3)
-    endless.cancel()
+    for job in endless:
+        job.cancel()
     job, values = results(jobs, wait_for_the_end, run, [3, 3, 3], priority=20)
-    assert job.state == "done" and len(set(values.values())) == 1
+    assert job.state == "done" and len(set(values)) == 1
     for _ in range(20):  # else all threads of the process would be busy for hours
-        jobs.quick(wait_for_the_end, run, [10**7], priority=20).cancel()
+        jobs.quick(wait_for_the_end, run, 10**7, priority=20).cancel()
     assert results(jobs, slow, run, [0.0, 0.0, 0.0], priority=20)[0].state == "done"
 
 
 def test_a_cancelled_job_reports_nothing_more(jobs, run):
-    values = {}
-    job = jobs.quick(slow, run, [0.1] * 50, on_result=values.__setitem__)
-    while not values:
+    steps = []
+    job = jobs.quick(wait_for_the_end, run, 10**7, on_progress=lambda job: steps.append((job.done, job.total)))
+    while len(steps) < 3:
         time.sleep(0.01)
+    assert job.seconds_left > 100, "10 ms each of ten million steps"
     job.cancel()
-    seen = len(values)
-    assert (job.state, seen < 50) == ("cancelled", True)
+    seen = len(steps)
+    assert (job.state, steps[:2]) == ("cancelled", [(0, 10**7), (1, 10**7)])
     assert results(jobs, slow, run, [0.0])[0].state == "done"
-    assert len(values) == seen and job not in jobs.active
+    assert len(steps) == seen and job not in jobs.active
 
 
 def test_calls_of_a_process_that_died_are_repeated_once(jobs, run, tmp_path):
     job, values = results(jobs, die_once, run, [str(tmp_path / "died")])
-    assert (job.state, values) == ("done", {0: "alive"})
+    assert (job.state, values) == ("done", ["alive"])
     job, _ = results(jobs, die, run, [0])
     assert job.state == "failed" and "signal 9" in str(job.error)
     assert results(jobs, slow, run, [0.0])[0].state == "done"

@@ -65,7 +65,8 @@ def test_vanished_and_cut_runs_have_one_line_and_what_was_read(tmp_path):
     assert runs.poll().grown == {run.name} and runs.problem(run.name) == ""
     (run.folder / "rounds" / "000001.safetensors").unlink()
     assert runs.poll().problems == {run.name}
-    assert "is missing" in runs.problem(run.name) and "\n" not in runs.problem(run.name)
+    assert runs.problem(run.name) == "" and [*runs.recorded(run.name).damaged] == [1]
+    assert runs.recorded(run.name).numbers()["round"].values.tolist() == [0, 2], "the others are read"
 
 
 def test_a_damaged_description_is_a_problem_of_its_run_alone(tmp_path):

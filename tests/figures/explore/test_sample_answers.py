@@ -153,7 +153,7 @@ def test_a_diagnosis_says_what_the_record_says(opened, run):
     expected = drift.diagnose(run, quick=True)
     assert [one["name"] for one in value["findings"]] == [one.name for one in expected.findings]
     assert [one["text"] for one in value["findings"]] == [one.statement for one in expected.findings]
-    assert value["causes"] == [] and "Causes were not tested" not in value["verdict"]
+    assert "Causes were not tested" not in value["verdict"]
 
 
 def test_the_page_to_send_is_a_whole_file(opened, run):

@@ -39,7 +39,7 @@ def test_the_scene_has_runs_of_all_seeds_with_their_curves(opened, folder):
     assert [one["seed"] for one in entry["names"]] == ["5", "6"]
     assert entry["key"] == entry["names"][0]["name"] and (folder / entry["key"]).is_dir()
     run = opened.workspace.runs.run(entry["key"])
-    assert entry["rounds"] == entry["able"] == [0, 1, 2] and entry["shown"] == {}
+    assert entry["rounds"] == entry["able"] == [0, 1, 2]
     both = [opened.workspace.runs.run(one["name"]).metrics().loss.values for one in entry["names"]]
     assert unpacked(entry["series"]["loss"]) == pytest.approx(np.mean(both, axis=0), rel=1e-6)
     seeds = [opened.workspace.runs.run(one["name"]).metrics().accuracy.values for one in entry["names"]]

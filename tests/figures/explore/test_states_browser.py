@@ -65,7 +65,7 @@ STATES = {
     "diverged": ("diverged", r"loss was lowest in round"),
     "stopped": ("stopped", r"stopped after 2 of 4 rounds; fedscape train goes on with it"),
     "unreadable": ("damaged", r"run\.json cannot be read .*; it is truncated .*Restore it from a copy"),
-    "truncated": ("damaged", r"000002\.safetensors cannot be read .*fedscape verify --repair"),
+    "truncated": ("damaged", r"Round 2 is damaged; the others are shown"),
     "bare": ("complete", r"without its data"),
 }
 
@@ -80,13 +80,23 @@ def test_every_state_is_one_plain_line_in_every_view(opened, folder):
             opened.wait_for_selector(f"{card} .state.{state}" if state != "complete" else card)
             opened.wait_for_function(f"() => new RegExp({line!r}).test(document.querySelector('{card}').textContent)")
             for view in ("map", "relief", "path"):
-                opened.evaluate(f"fields => {VIEW}.set(fields)", {"runs": [name], "look": name, "view": view})
+                opened.evaluate(
+                    f"fields => {VIEW}.set(fields)", {"runs": [name], "look": name, "view": view, "round": 2}
+                )
                 idle(opened)
                 text = opened.evaluate("document.body.innerText")
                 assert not RAW.search(text), f"{name}, {view}: {RAW.search(text)}"
                 shown = opened.locator("#stage .absent:visible").all_text_contents()
                 assert all(len(words) > 20 and "\n" not in words for words in shown), (name, view)
-                if state == "damaged" and view == "map":
+                if name == "truncated" and view == "map":
+                    assert shown[0].startswith("Round 2 of run truncated cannot be read (")
+                    assert re.search(r"To restore it: fedscape verify \S+/truncated --repair$", shown[0])
+                    assert text.count("Round 2 of run truncated") == 1, "said once"
+                    opened.locator("#stage .curves").press("ArrowLeft")
+                    idle(opened)
+                    assert opened.locator("#stage .plate:visible").count() == 1, "the others are shown"
+                    assert opened.locator("#stage .sentences li").count() == 4
+                elif state == "damaged" and view == "map":
                     assert shown[0].startswith("No landscape, because this run is damaged: "), name
                 assert shown or opened.locator("#stage .plate:visible").count() == 1, (name, view)
         assert opened.locator("#stage .jobs .warn").count() == 0, "said on the card of the run, and only there"

@@ -117,7 +117,7 @@ def test_a_critical_point_says_its_interval_its_rule_and_its_seed(runs, monkeypa
     low, high = event["span"]
     assert event["round"] == 20 and low <= 20 <= high and high - low < 20
     name, rule = event["words"].split(": ")
-    assert name == f"critical point [{low:.0f}, {high:.0f}]"
+    assert name == f"drift changes [{low:.0f}, {high:.0f}]"
     assert "of seed 6 is clearly above 0 before, and below 0 after; 95 % interval" in rule
     assert events(runs[1], abs(series), None) == [], "no clear change, no flag"
 

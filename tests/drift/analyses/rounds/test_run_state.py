@@ -19,12 +19,18 @@ SERIES = {
         CONSTANT - 0.004 * ROUNDS + 0.1 * NOISE,  # a straight line that never got far: not broken, not level
         2.0 - 0.05 * ROUNDS + NOISE,
         2.2 * np.exp(-ROUNDS / 20) + 0.1 * NOISE,
+        500 * np.exp(-ROUNDS / 20) + NOISE,  # far above a constant answer, and falling
     ],
     "plateau": [0.4 + NOISE, 0.4 + 2 * np.exp(-ROUNDS) + NOISE, 0.4 + 0.0005 * ROUNDS + NOISE],
     "not learned": [CONSTANT + NOISE, CONSTANT + 0.3 + NOISE],
     "lost what it had": [0.5 + np.where(ROUNDS > 20, 1.2, 0) + NOISE, 0.5 + 0.08 * np.maximum(0, ROUNDS - 15) + NOISE],
-    "diverged": [np.where(ROUNDS > 20, 1.5e23, 0.5), np.where(ROUNDS > 25, np.inf, 0.5), CONSTANT + ROUNDS],
-    "not known": [np.array([2.0, 1.0, 0.5])],
+    "diverged": [
+        np.where(ROUNDS > 20, 1.5e23, 0.5),
+        np.where(ROUNDS > 25, np.inf, 0.5),
+        CONSTANT + ROUNDS,
+        400 + 1e4 * NOISE,
+    ],
+    "not known": [np.array([2.0, 1.0, 0.5]), np.array([40.0, 3.0, 2.0])],
 }
 
 
