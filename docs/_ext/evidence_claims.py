@@ -15,12 +15,17 @@ Added = Mapping[str, Sequence[int]]
 
 WORDINGS = (
     "agrees",
+    "agrees, above the paper",
+    "agrees, below the paper",
     "sign agrees; no printed effect",
     "no less; no printed effect",
     "differs, above the paper",
     "differs, below the paper",
     "differs, against the claim",
     "differs, outside the margin",
+    "equivalent to none",
+    "equivalent to none, above the paper",
+    "equivalent to none, below the paper",
     "equivalent",
     "too few",
 )

@@ -59,15 +59,17 @@ class Verdict:
 
     @property
     def wording(self) -> str:
-        """The outcome, with the side to which an effect differs, and without a paper's effect what it agrees in."""
-        if self.outcome == "differs":
-            decided = self.claim.decision(self.interval, self.printed)[1]
-            above = self.printed is not None and self.interval.mean > self.printed
-            sides = {"none": "against the claim", "margin": "outside the margin"}
-            return f"differs, {sides.get(decided, 'above the paper' if above else 'below the paper')}"
+        """The outcome, with the side of the paper's effect on which the interval lies, where it excludes it."""
         if self.outcome == "agrees" and self.printed is None:
             return f"{'sign agrees' if self.interval.low > 0 else 'no less'}; no printed effect"
-        return self.outcome
+        if self.outcome in ("too few", "not tested") or self.claim.test == "same":
+            return f"{self.outcome}{', outside the margin' * (self.outcome == 'differs')}"
+        words = "equivalent to none" if self.outcome == "equivalent" else self.outcome
+        if self.outcome == "differs" and self.claim.decision(self.interval, self.printed)[1] == "none":
+            return f"{words}, against the claim"
+        if self.printed is None or not self.interval.excludes(self.printed):
+            return words
+        return f"{words}, {'above' if self.interval.mean > self.printed else 'below'} the paper"
 
 
 @dataclass(frozen=True)
@@ -147,13 +149,14 @@ class Claim:
         """What an interval says of the claim, and which of `tests` says so; for "too few" the test of its kind.
 
         The first of these that applies. Too few: below three seeds. Differs: a claim of a difference ("more", "no
-        less") whose interval excludes the paper's effect and all within the margin of it. Equivalent: a claim of "more"
-        whose interval lies within the margin. Agrees: the interval lies above none (zero; minus the margin for "no
-        less"). Differs: it lies below. Else too few.
+        less") whose interval excludes the paper's effect and all within the margin of it. Agrees: the interval lies
+        above none (zero; minus the margin for "no less") and contains the paper's effect. Equivalent: a claim of "more"
+        whose interval lies within the margin. Agrees: it lies above none. Differs: it lies below. Else too few.
 
         The margin is the same around none and around the paper's effect: what is too small to count as an effect is too
         small to count as another effect. A paper's effect is a difference of means over its own seeds, and two tables
-        of one paper print one setting with effects up to a margin apart (EVE-9).
+        of one paper print one setting with effects up to a margin apart (EVE-9). `Verdict.wording` tells where the
+        interval excludes the paper's effect itself.
 
         A claim of no difference ("same") is equivalent where the interval lies within the margin, and differs where it
         lies outside; else too few.
@@ -166,7 +169,8 @@ class Claim:
             return "equivalent" if interval.inside(margin) else "differs" if outside else "too few", "margin"
         if printed is not None and interval.excludes(printed, margin):
             return "differs", "printed"
-        if self.test == "more" and interval.inside(margin):
+        closest = printed is None or interval.low <= self._none or interval.excludes(printed)
+        if closest and self.test == "more" and interval.inside(margin):
             return "equivalent", "margin"
         if not interval.low <= self._none <= interval.high:
             return "agrees" if interval.low > self._none else "differs", "none"
@@ -207,7 +211,7 @@ class Claim:
                 with np.errstate(divide="ignore"):  # a correlation of 1 has no z, and is named as missing
                     measured = {name: float(np.arctanh(value)) for name, value in measured.items()}
             effects |= {name: value for name, value in measured.items() if np.isfinite(value)}
-            missing |= {name: f"the effect is {value}" for name, value in measured.items() if np.isinf(value)}
+            missing |= {name: f"the effect is {value}" for name, value in measured.items() if not np.isfinite(value)}
         return dict(sorted(effects.items())), missing
 
 

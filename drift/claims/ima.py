@@ -59,9 +59,9 @@ def above_loss(run: Run) -> float:
 
 
 def rest_by_distance(run: Run) -> float:
-    """Rank correlation over rounds of the error that averaging adds and the squared distance of the clients."""
+    """Rank correlation over rounds of |loss of the mean - loss of the mean output| and squared client distance."""
     result = biases(run)
-    both = np.stack([result["residual"].values, result["locality"].values ** 2])
+    both = np.stack([np.abs(result["residual"].values), result["locality"].values ** 2])
     return float(stats.spearmanr(*both).statistic) if both.shape[1] > 2 else float("nan")
 
 

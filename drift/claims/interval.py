@@ -41,7 +41,7 @@ class Interval:
         """Whether all of it is smaller than a margin."""
         return -margin < self.low and self.high < margin
 
-    def excludes(self, value: float, margin: float) -> bool:
+    def excludes(self, value: float, margin: float = 0.0) -> bool:
         """Whether it contains neither a value nor one within a margin of it."""
         return self.low > value + margin or self.high < value - margin
 

@@ -43,23 +43,24 @@ def claims(
 ) -> None:
     """Check the papers' claims on runs: effect, interval over seeds, and a verdict.
 
-    The 95 % interval is Student's over paired differences, one per seed. An effect above zero agrees in sign with the
-    claim. If the claim states a difference, the verdict is the first of these that applies. "Differs": the interval
-    excludes the paper's effect and all values within the margin of it. "Equivalent to none": the interval lies within
-    the margin. "Agrees": it lies above zero (for "at least as": above minus the margin). "Differs": it lies below. If
-    the claim states no difference, it is equivalent within the margin and differs outside. Otherwise, and below three
-    seeds, the verdict is "too few".
+    The 95 % interval is Student's over paired differences, one per seed. If the claim states a difference, the verdict
+    is the first of these that applies. "Differs": the interval excludes the paper's effect and all values within the
+    margin of it. "Agrees": it contains the paper's effect and lies above zero. "Equivalent to none": it lies within the
+    margin. "Agrees": it lies above zero (for "at least as": above minus the margin). "Differs": it lies below. If the
+    claim states no difference, it is equivalent within the margin and differs outside. Otherwise, and below three
+    seeds, the verdict is "too few". "Above" or "below the paper": the interval excludes the paper's effect itself.
+    Without a printed effect, "sign agrees" and "no less" stand for "agrees".
 
-    "p, Holm" belongs to the test that decided, and is adjusted for all tests that could decide a claim of the papers.
-    The JSON (--json) has more about each claim: its figure in the gallery, and why it is not tested. The files of a
-    campaign (fedscape reproduce) stand for its runs. Only they are compared with the paper's effects, which belong to a
-    setting.
+    "p, Holm" belongs to the test that decided. It is adjusted for all tests that could decide a claim: of all papers
+    with --files, of the papers named for runs. The JSON (--json) has more about each claim: its figure in the gallery,
+    and why it is not tested. The files of a campaign (fedscape reproduce) stand for its runs. Only they are compared
+    with the paper's effects, which belong to a setting.
 
     Example: `fedscape claims runs --paper ima`
 
     Args:
         paper: Only claims of these papers (fedscape list papers). By default all.
-        claim: Only the rows of these claims; p stays adjusted for all of the papers. By default all.
+        claim: Only the rows of these claims; p stays adjusted for all. By default all.
         files: Folder of the small files of a campaign, tested in place of runs. By default none.
         plan: TOML file of the campaign's plan. By default that of fedscape.
     """
@@ -107,8 +108,8 @@ def _of_files(files: Path, plan: Path | None, papers: Sequence[str]) -> list[Ver
     from drift.claims.campaign.plan import load
     from drift.config.shipped import plans
 
-    if not files.is_dir():
-        raise LookupError(f"there is no folder {files}; give that of a campaign's files (fedscape reproduce --files).")
+    if not any(files.glob("*.json")):
+        raise LookupError(f"there is no file of a run in {files}; give a campaign's folder (fedscape reproduce --files).")
     return judge(load(plan or plans()["reproduction"]), files, *papers)
 
 

@@ -24,6 +24,7 @@ COLUMNS = {
 def reproduce(
     *,
     paper: Annotated[builtins.list[str] | None, several("--paper", "NAME")] = None,
+    item: Annotated[builtins.list[str] | None, several("--item", "NAME")] = None,
     budget: str | None = None,
     device: Literal["auto", "cpu", "cuda"] = "auto",
     list: Annotated[bool, flag("--list")] = False,
@@ -49,12 +50,13 @@ def reproduce(
         plan: TOML file of a plan of your own. By default that of fedscape.
         files: Folder of the small files with the numbers, one per finished run.
         paper: Only items of these papers (fedscape list papers). By default all of the plan.
+        item: Only these items of the plan (--list names them). By default all.
         list: Show the items of the plan and the core-hours that are left; train nothing.
     """
     from drift.claims.campaign.plan import load
     from drift.config.shipped import plans
 
-    selected, hours = load(plan or plans()["reproduction"]).of_papers(paper or ()), _hours(budget)
+    selected, hours = load(plan or plans()["reproduction"]).of_items(paper or (), item or ()), _hours(budget)
     sets = selected.sets()
     from drift.claims.campaign.execute import Folders, execute, recorded
 

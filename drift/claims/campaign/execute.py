@@ -96,7 +96,8 @@ def _unanswered(units: Sequence[Unit], have: Recorded) -> list[str]:
     reasons = {verdict.claim.name: verdict.reason for verdict in verdicts if verdict.reason and not verdict.seeds}
     for unit, names in lacking(units, have).items():
         missing = f"values that it reads of {have[unit.identity].name} are missing"
-        reasons = dict.fromkeys(sorted(names), missing) | reasons
+        nan = {name for name in names if reasons.get(name, "the effect is nan") == "the effect is nan"}
+        reasons |= dict.fromkeys(sorted(nan), missing)
     return [f"{name} has no number: {reason}" for name, reason in reasons.items()]
 
 

@@ -19,15 +19,16 @@ Recorded = Mapping[str, RecordedRun]
 
 
 def judge(plan: Plan, files: Path, *papers: str) -> list[Verdict]:
-    """Verdicts on the claims of papers, of all where none is named, with p adjusted over all of them.
+    """Verdicts on the claims of papers, of all where none is named, with p adjusted over the claims of all papers.
 
     A claim that several items of the plan bear on is judged on each of them that has runs; one that compares settings,
     on all of them together. One without runs is not tested; the reason says what its runs cost.
 
     Raises:
-        ValueError: If there is no such paper, or a file is none of a campaign.
+        ValueError: If there is no such paper, or a file is none of a campaign, or damaged.
     """
-    return of_claims(claims(*papers), plan, by_identity(files))
+    asked = {claim.name for claim in claims(*papers)}
+    return [verdict for verdict in of_claims(claims(), plan, by_identity(files)) if verdict.claim.name in asked]
 
 
 def of_claims(selected: Sequence[Claim], plan: Plan, recorded: Recorded) -> list[Verdict]:
@@ -36,8 +37,15 @@ def of_claims(selected: Sequence[Claim], plan: Plan, recorded: Recorded) -> list
 
 
 def by_identity(files: Path) -> Recorded:
-    """Recorded runs by their settings."""
-    return {identity(run.experiment): run for run in records.read_all(files)}
+    """Recorded runs by their settings.
+
+    Raises:
+        ValueError: If a file is none of a campaign, or its settings were edited.
+    """
+    runs = list(records.read_all(files))
+    if edited := [run.path for run in runs if run.experiment.hash != run.content.get("hash")]:
+        raise ValueError(f"the settings of {edited[0]} are not those of its hash; restore or delete it.")
+    return {identity(run.experiment): run for run in runs}
 
 
 def runs_of(items: Sequence[PlanItem], plan: Plan, recorded: Recorded) -> list[RecordedRun]:
@@ -97,26 +105,28 @@ def _known(numbers: Callable[[], Iterable[float]]) -> bool:
 def _of_claim(claim: Claim, plan: Plan, recorded: Recorded) -> list[Verdict]:
     items = [item for item in plan.items if claim.name in item.claims]
     groups = [items] if claim.across else [[item] for item in items]
-    verdicts = [
-        replace(
-            claim.judge(  # each file stands for its run
-                runs,  # type: ignore[arg-type]
-                setting=", ".join(item.name for item in group),
-                printed=group[0].printed.get(claim.name),
-            ),
-            short=_short(claim, runs) if claim.instead else 0,
-        )
-        for group in groups
-        if (runs := runs_of(group, plan, recorded))
-    ]
+    verdicts = [_of_runs(claim, runs, group) for group in groups if (runs := runs_of(group, plan, recorded))]
     tested = [verdict for verdict in verdicts if verdict.seeds]
     return tested or [_waiting(claim, items, plan, recorded)]
 
 
-def _short(claim: Claim, runs: Sequence[RecordedRun]) -> int:
-    """Runs whose files lack results that the claim asks for."""
+def _of_runs(claim: Claim, runs: Sequence[RecordedRun], group: Sequence[PlanItem]) -> Verdict:
+    """The verdict of runs. Seeds with `Claim.instead` alone count where no other has more: one mean, one measure."""
+    short = _short(claim, runs) if claim.instead else {}
+    whole = {run.experiment.seed for run in runs if run.label in claim.methods} - set(short)
+    measured = [run for run in runs if run.experiment.seed in whole] if whole and short else runs
+    printed, setting = group[0].printed.get(claim.name), ", ".join(item.name for item in group)
+    verdict = claim.judge(measured, setting=setting, printed=printed)  # type: ignore[arg-type]  # each file stands for its run
+    if measured is runs:
+        return replace(verdict, short=len(short))
+    left = f"seeds {', '.join(map(str, short))} are left out: their files have {claim.instead}"
+    return replace(verdict, reason="; ".join(filter(None, (verdict.reason, left))))
+
+
+def _short(claim: Claim, runs: Sequence[RecordedRun]) -> dict[int, str]:
+    """Runs whose files lack results that the claim asks for, by seed."""
     ask(claim, observed := [records.Observed(run) for run in runs])
-    return sum(bool(run.lacking) for run in observed)
+    return {run.experiment.seed: run.name for run in observed if run.lacking}
 
 
 def _waiting(claim: Claim, items: Sequence[PlanItem], plan: Plan, recorded: Recorded) -> Verdict:

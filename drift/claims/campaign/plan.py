@@ -145,18 +145,20 @@ class Plan(Entry):
             raise ValueError(f"two items are called {', '.join(twice)}; give each its own name.")
         return self
 
-    def of_papers(self, papers: Sequence[str]) -> Plan:
-        """The items of some papers; of all where none is named.
+    def of_items(self, papers: Sequence[str] = (), names: Sequence[str] = ()) -> Plan:
+        """The items of some papers and of some names; of all where none is named.
 
         Raises:
-            ValueError: If the plan has no item of a paper.
+            ValueError: If the plan has no item of a paper or of a name.
         """
-        papers_of_items = sorted({item.paper for item in self.items})
-        for paper in papers:
-            if paper not in papers_of_items:
-                raise ValueError(unknown("paper", paper, papers_of_items, listed="fedscape reproduce --list"))
-        items = tuple(item for item in self.items if not papers or item.paper in papers)
-        return self.model_copy(update={"items": items})
+        for what, asked, known in (
+            ("paper", papers, {item.paper for item in self.items}),
+            ("item", names, {item.name for item in self.items}),
+        ):
+            for entry in set(asked) - known:
+                raise ValueError(unknown(what, entry, sorted(known), listed="fedscape reproduce --list"))
+        items = (item for item in self.items if not papers or item.paper in papers)
+        return self.model_copy(update={"items": tuple(item for item in items if not names or item.name in names)})
 
     def sets(self) -> list[list[Unit]]:
         """Paired sets in the order in which they are trained: all rows of an item with one seed.

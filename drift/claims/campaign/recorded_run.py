@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,10 @@ from drift.runs import cache
 from drift.runs.context import Context
 from drift.runs.described_run import DescribedRun
 from drift.runs.metrics import number_attributes
+
+
+class DamagedFile(OSError):
+    """The file of a run is not as it was written; neither a missing result nor a number that is none."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +111,8 @@ class RecordedRun(DescribedRun):
 
     def metrics(self) -> xr.Dataset:
         """Every metric over the rounds at which any was measured; NaN where one was not."""
-        metrics = series.as_metrics(self.content, _numbers)
+        with self._sound():
+            metrics = series.as_metrics(self.content, _numbers)
         named = {name: values.assign_attrs(number_attributes(str(name), "nats")) for name, values in metrics.items()}
         return metrics.assign(named)
 
@@ -116,7 +122,17 @@ class RecordedRun(DescribedRun):
 
     def series(self) -> xr.Dataset:
         """Means of blocks of rounds over `round`, the first of each; attribute block: rounds in it, 1 up to 300."""
-        return series.as_blocks(self.content, _numbers).assign_attrs(block=self.content["block"])
+        with self._sound():
+            return series.as_blocks(self.content, _numbers).assign_attrs(block=self.content["block"])
+
+    @contextmanager
+    def _sound(self) -> Iterator[None]:
+        """Refuse a damaged file, whatever it lacks, in one line."""
+        try:
+            yield
+        except (ValueError, KeyError, TypeError, AttributeError, IndexError) as reason:
+            text = " ".join(f"{type(reason).__name__}: {reason}".split())
+            raise DamagedFile(f"{self.path} is damaged ({text:.80}); restore or delete it.") from reason
 
     def cached(self, analysis: Callable[..., xr.Dataset], **arguments: Any) -> xr.Dataset:
         """The stored result of an analysis; those of Gram matrices with default options come from the series.
@@ -124,12 +140,14 @@ class RecordedRun(DescribedRun):
         Raises:
             LookupError: If the file holds none; the run's folder is needed then.
         """
-        stored = self.content["results"].get(stored_key(self, analysis, arguments))
-        if stored is not None:
-            return _dataset(stored)
+        key = stored_key(self, analysis, arguments)
+        with self._sound():
+            if (stored := self.content["results"].get(key)) is not None:
+                return _dataset(stored)
         usual = {name: known.default for name, known in inspect.signature(analysis).parameters.items()}
         changed = any(usual.get(name) != value for name, value in arguments.items())
-        dataset = None if changed else series.as_analysis(self.content, analysis.__name__, _numbers)
+        with self._sound():
+            dataset = None if changed else series.as_analysis(self.content, analysis.__name__, _numbers)
         if dataset is None:
             raise LookupError(f"{self.path.name} holds no {analysis.__name__}; give the folder of run {self.name}")
         return dataset
@@ -147,6 +165,8 @@ def _dataset(stored: Mapping[str, Any]) -> xr.Dataset:
 
 
 def _numbers(values: Any) -> np.ndarray:
-    """Values of a file as an array; null is NaN."""
-    array = np.asarray(values)
-    return array.astype(np.float64) if array.dtype == object else array
+    """Values of a file as an array; null is NaN. ValueError if there is text among numbers."""
+    array = np.asarray(values, dtype=object)
+    if {type(value) for value in array.flat} in ({str}, {int}, {bool}):
+        return np.asarray(values)
+    return array.astype(np.float64)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 import tiny
 
+from drift.analyses.counterfactual.update_causes import update_causes
 from drift.analyses.rounds.coherence import coherence
 from drift.analyses.rounds.variance import drift_variances
 from drift.claims.campaign import records, series
+from drift.claims.campaign.judge import by_identity
 
 
 @pytest.fixture(scope="module")
@@ -59,3 +63,47 @@ def test_rounds_as_ranges(indices):
 
 def test_equal_steps_are_one_range():
     assert series.ranges((0, 2, 4, 6, 10, 11)) == [[0, 6, 2], [10, 11, 1]]
+
+
+DAMAGES = {
+    "text among numbers": lambda content: content["measured"][0]["accuracy"].__setitem__(0, "x"),
+    "a shorter series": lambda content: content["measured"][0]["accuracy"].pop(),
+    "no numbers of rounds": lambda content: content.pop("measured"),
+    "no blocks": lambda content: content.pop("blocks"),
+    "text in a result": lambda content: next(_of_results(content))["values"].__setitem__(0, "x"),
+    "a shorter result": lambda content: next(_of_results(content))["values"].pop(),
+    "a result without dimensions": lambda content: next(_of_results(content)).pop("dims"),
+    "a list for a result": lambda content: content["results"].update(dict.fromkeys(content["results"], [])),
+}
+
+
+def _of_results(content):
+    stored = (result["variables"][name] for result in content["results"].values() for name in result["variables"])
+    return (values for values in stored if len(values["dims"]) == 1 and "round" in values["dims"])
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_file_is_refused_in_one_line_that_names_it(run, tmp_path, damage):
+    result = run.cached(update_causes, rounds=[1, 2])
+    observed = records.Observed(run)
+    observed.cached(update_causes, rounds=[1, 2])
+    path = records.write(tmp_path, run, observed.results)
+    np.testing.assert_allclose(records.read(path).cached(update_causes, rounds=[1, 2])["mean"], result["mean"], rtol=1e-4)
+    content = json.loads(path.read_text())
+    DAMAGES[damage](content)
+    path.write_text(json.dumps(content))
+    recorded = records.read(path)
+    with pytest.raises(OSError, match=r"\.json is damaged \(.*\); restore or delete it"):
+        for read in (recorded.metrics, recorded.series):
+            read()
+        recorded.cached(update_causes, rounds=[1, 2])
+
+
+def test_a_file_whose_settings_were_edited_is_refused(run, tmp_path):
+    path = records.write(tmp_path, run, {})
+    assert len(by_identity(tmp_path)) == 1
+    content = json.loads(path.read_text())
+    content["experiment"]["local"]["lr"] *= 2
+    path.write_text(json.dumps(content))
+    with pytest.raises(ValueError, match="the settings of .* are not those of its hash; restore or delete it"):
+        by_identity(tmp_path)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from drift.claims.campaign import judge
 from drift.claims.claim import Claim, adjusted
 from drift.claims.interval import over_seeds
 
@@ -62,6 +63,7 @@ SMALL = {0: 0.1, 1: -0.1, 2: 0.06}  # mean 0.02, interval -0.241 to 0.281
         (THREE, "more", 0.04, 2.79, "differs"),  # 2.75 does not
         (THREE, "more", 0.05, 0.21, "agrees"),  # the same below: 0.26 lies in it
         (THREE, "more", 0.04, 0.21, "differs"),
+        (THREE, "more", 3.0, 2.7, "agrees"),  # lies above zero, and contains the paper's effect
         (THREE, "more", 3.0, 2.8, "equivalent"),  # lies above zero, and within the margin of none and of the paper
         (THREE, "more", 3.0, 5.8, "differs"),  # within the margin of none, and outside that of the paper
         (MINUS, "more", 3.0, None, "equivalent"),  # the same on the other side
@@ -142,7 +144,11 @@ def test_a_claim_that_differs_has_the_p_of_the_test_that_says_so(effects, test, 
         (THREE, "more", None, None, "sign agrees; no printed effect"),
         (THREE, "more", None, 1.5, "agrees"),
         (SMALL, "no less", 0.25, None, "no less; no printed effect"),
-        (SMALL, "more", 0.3, None, "equivalent"),
+        (SMALL, "more", 0.3, None, "equivalent to none"),
+        (SMALL, "more", 0.3, 0.2, "equivalent to none"),
+        (SMALL, "more", 0.3, 0.4, "equivalent to none, below the paper"),
+        (THREE, "more", 0.05, 0.21, "agrees, above the paper"),
+        (SMALL, "same", 0.3, 99.0, "equivalent"),
     ],
 )
 def test_the_words_of_a_verdict_name_the_side_and_whether_the_paper_prints_an_effect(
@@ -226,3 +232,25 @@ def test_p_is_adjusted_over_the_claims_with_three_seeds():
     assert np.isnan(holm[3])
     with_printed = [claim(tested[0]).judge([run_of(seed) for seed in tested[0]], printed=1.2), *verdicts[1:]]
     assert adjusted(with_printed)[0].holm == pytest.approx(4 * p[0])  # a fourth test might have decided
+
+
+@pytest.mark.parametrize(("short", "seeds", "mean"), [((), (0, 1, 2, 3), 4.0), ((0, 1, 2, 3), (0, 1, 2, 3), 4.0)])
+def test_runs_that_are_measured_alike_count_together(short, seeds, mean, monkeypatch):
+    verdict = _of_mixed(short, monkeypatch)
+    assert (verdict.seeds, verdict.interval.mean, verdict.short) == (seeds, mean, len(short))
+    assert verdict.reason == ""
+
+
+def test_a_mean_never_mixes_runs_that_are_measured_in_two_ways(monkeypatch):
+    verdict = _of_mixed((3,), monkeypatch)
+    assert (verdict.seeds, verdict.interval.mean, verdict.short) == ((0, 1, 2), 2.0, 0)
+    assert "seeds 3 are left out: their files have the last round alone" in verdict.reason
+
+
+def _of_mixed(short, monkeypatch):
+    monkeypatch.setattr(judge, "_short", lambda claim, runs: dict.fromkeys(short, "name"))
+    runs = [SimpleNamespace(experiment=SimpleNamespace(seed=seed), label="fedavg") for seed in range(4)]
+    runs += [SimpleNamespace(experiment=SimpleNamespace(seed=3), label="ima")]
+    asked = claim({0: 1.0, 1: 2.0, 2: 3.0, 3: 10.0})
+    asked = dataclasses.replace(asked, instead="the last round alone", methods=("fedavg",))
+    return judge._of_runs(asked, runs, [SimpleNamespace(name="a", printed={})])

@@ -97,3 +97,16 @@ def test_an_unknown_paper_is_one_line(folder, capsys):
     assert capsys.readouterr().err.strip() == (
         "fedscape: no paper named 'fedprox'. Known: fedeve, fedlaw, ima, lss. To list them: fedscape list papers."
     )
+
+
+def test_a_folder_without_files_of_runs_is_refused(tmp_path, capsys):
+    for folder in (tmp_path, tmp_path / "absent"):
+        assert call("claims", "--files", folder) == 2
+        assert "there is no file of a run in" in capsys.readouterr().err
+
+
+def test_reproduce_takes_items_by_name(capsys):
+    assert call("reproduce", "--list", "--item", "fedeve-fig4-mnist", "--json") == 0
+    assert [row["item"] for row in json.loads(capsys.readouterr().out)] == ["fedeve-fig4-mnist"]
+    assert call("reproduce", "--list", "--item", "fedeve-fig4") == 2
+    assert "fedeve-fig4-mnist" in capsys.readouterr().err
