@@ -195,8 +195,8 @@ def named_lines(ax: Axes) -> dict[str, np.ndarray]:
         points = np.asarray(line.get_xydata(), dtype=float)
         points = points[np.isfinite(points).all(1)]
         if line.get_linestyle() not in ("None", "", " ") and len(points) > 2:
-            lines[str(line.get_label()).strip()] = points
-    named = {label: points for label, points in lines.items() if not label.startswith("_")}
+            lines[str(line.get_label())] = points
+    named = {label.strip(): points for label, points in lines.items() if not label.startswith("_")}
     return named or (dict(zip(["line"], lines.values(), strict=True)) if len(lines) == 1 else {})
 
 

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from figures.axes import surfaces
 from figures.axes.colour_bars import round_numbers
+from figures.axes.interpolated import interpolated
 from figures.looks import style
 from landscape.surfaces.minimum import fitted_minimum, label_minimum
 
@@ -329,3 +330,18 @@ def test_colorbar_spans_the_levels():
     surfaces.colorbar(figure, [figure.subplots()], levels, "loss [nats]")
     assert figure.axes[-1].get_ylabel() == "loss [nats]"
     np.testing.assert_allclose(figure.axes[-1].get_ylim(), [levels[0], levels[-1]])
+
+
+def test_the_name_of_a_model_over_the_minimum_stands_clear_of_it():
+    ds = _plane().assign(mark_beta=("mark", [-0.5, -0.5, 0.9, 0.3]))
+    ds["loss"] = 0.1 + (ds.alpha - 3.9) ** 2 + 4 * (ds.beta + 0.7) ** 2
+    sides = {note.get_text(): note.get_verticalalignment() for note in surfaces.contour(ds, ax=_ax()).texts}
+    assert sides == {"client 3": "top", "client 1": "bottom", "client 7": "bottom"}
+
+
+def test_a_triangle_is_filled_up_to_its_long_side():
+    coarse, fine = np.linspace(0, 1, 6), np.linspace(0, 1, 41)
+    there, wanted = np.add.outer(range(6), range(6)) < 6, 1 + 2 * fine[:, None] + 3 * fine
+    filled = interpolated(coarse, coarse, np.where(there, 1 + 2 * coarse[:, None] + 3 * coarse, np.nan), fine, fine)
+    assert (np.isfinite(filled) == (np.add.outer(range(41), range(41)) < 41)).all()
+    np.testing.assert_allclose(filled[np.isfinite(filled)], wanted[np.isfinite(filled)], atol=0.05)
