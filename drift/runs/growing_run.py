@@ -51,9 +51,7 @@ class GrowingRun(Run):
 
     `update` reads the rounds that were committed since the last call; between calls nothing changes. Each round is
     checked to be of this run and to follow the round before it, and the digest of what is read is compared.
-
-    Args:
-        tolerant: Whether rounds after a damaged one are read too; `damaged` has the reason of each.
+    If it is `tolerant`, rounds after a damaged one are read too, and `damaged` has the reason of each.
     """
 
     tolerant: bool = False
@@ -158,8 +156,7 @@ class GrowingRun(Run):
                 return 0
             self._read_description()
             committed, on_disk = self._listed()
-            mended = self._rounds.damaged and self._rounds.stamp is not None
-            if mended or not self._continues(on_disk):
+            if (self._rounds.damaged and self._rounds.stamp) or not self._continues(on_disk):
                 self._forget()
             following = [index for index in on_disk if index >= self._following()]
             for index in following[:most]:
@@ -212,7 +209,6 @@ class GrowingRun(Run):
         self._rounds.damaged[index], self._rounds.link = reason, None
 
     def _following(self) -> int:
-        """The round after the last one that was read or is damaged."""
         return max([-1, *self._rounds.indices[-1:], *self._rounds.damaged]) + 1
 
     def _append(self, index: int, small: Header) -> None:

@@ -113,8 +113,7 @@ def _change(run: Run) -> Sentence:
         return _sentence(text, means, "Critical point")
     kind = "agree" if mean.positive else "disagree" if mean.negative else "neither clearly agree nor clearly disagree"
     text = f"No change of the drift's kind was found in rounds {rounds[0]} to {rounds[-1]}: on average the clients' "
-    text += f"updates {kind} (coherence {signed(mean.low)} to {signed(mean.high)}, 95 %). A change needs rounds of "
-    text += f"clearly positive coherence, then of negative: {point.reason}."
+    text += f"updates {kind} (coherence {signed(mean.low)} to {signed(mean.high)}, 95 %); {point.reason}."
     return _sentence(text, f"coherence {signed(mean.value)}", "Critical point")
 
 

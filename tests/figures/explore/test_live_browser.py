@@ -49,6 +49,7 @@ def opened(browser, address):
 
 def slide(page):
     slider = page.locator("#stage .weights input[type=range]").first
+    slider.scroll_into_view_if_needed()
     box = slider.bounding_box()
     page.mouse.move(box["x"] + 0.3 * box["width"], box["y"] + box["height"] / 2)
     page.mouse.down()

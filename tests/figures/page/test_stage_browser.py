@@ -111,10 +111,10 @@ def test_the_number_of_no_clear_difference_is_that_of_the_runs_it_names(opened, 
 def test_a_term_in_a_sentence_has_its_meaning(opened, content):
     page, terms = opened("#round=2&runs=fedavg&view=map"), content["terms"]
     word = page.locator("#stage .sentences .term.inside")
-    assert word.get_attribute("aria-label") == f"critical point: {terms['Critical point']}"
+    assert word.get_attribute("aria-label") == f"coherence: {terms['Coherence']}"
     assert page.locator("#stage .sentences .meaning:visible").count() == 0
     word.hover()
-    assert page.locator("#stage .sentences .meaning:visible").text_content() == terms["Critical point"]
+    assert page.locator("#stage .sentences .meaning:visible").text_content() == terms["Coherence"]
     below = page.get_attribute("#stage select[aria-label='Second curve of the time line']", "title")
     assert below == f"Client drift: {terms['Client drift']}"
 
