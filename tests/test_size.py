@@ -27,7 +27,7 @@ SILENT = {
 ROOMS = {
     "drift": 25,
     "drift/analyses": 6110,
-    "drift/claims": 1295,
+    "drift/claims": 1315,
     "drift/config": 1010,
     "drift/diagnosis": 505,
     "drift/engines": 600,
