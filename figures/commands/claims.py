@@ -109,7 +109,7 @@ def _of_files(files: Path, plan: Path | None, papers: Sequence[str]) -> list[Ver
     from drift.config.shipped import plans
 
     if not any(files.glob("*.json")):
-        raise LookupError(f"there is no file of a run in {files}; give a campaign's folder (fedscape reproduce --files).")
+        raise LookupError(f"there is no file of a run in {files}; give the folder of fedscape reproduce --files.")
     return judge(load(plan or plans()["reproduction"]), files, *papers)
 
 

@@ -112,7 +112,7 @@ def _of_claim(claim: Claim, plan: Plan, recorded: Recorded) -> list[Verdict]:
 
 def _of_runs(claim: Claim, runs: Sequence[RecordedRun], group: Sequence[PlanItem]) -> Verdict:
     """The verdict of runs. Seeds with `Claim.instead` alone count where no other has more: one mean, one measure."""
-    short = _short(claim, runs) if claim.instead else {}
+    short = _short(claim, runs) if claim.instead else []
     whole = {run.experiment.seed for run in runs if run.label in claim.methods} - set(short)
     measured = [run for run in runs if run.experiment.seed in whole] if whole and short else runs
     printed, setting = group[0].printed.get(claim.name), ", ".join(item.name for item in group)
@@ -123,10 +123,10 @@ def _of_runs(claim: Claim, runs: Sequence[RecordedRun], group: Sequence[PlanItem
     return replace(verdict, reason="; ".join(filter(None, (verdict.reason, left))))
 
 
-def _short(claim: Claim, runs: Sequence[RecordedRun]) -> dict[int, str]:
-    """Runs whose files lack results that the claim asks for, by seed."""
+def _short(claim: Claim, runs: Sequence[RecordedRun]) -> list[int]:
+    """Seeds of runs whose files lack results that the claim asks for."""
     ask(claim, observed := [records.Observed(run) for run in runs])
-    return {run.experiment.seed: run.name for run in observed if run.lacking}
+    return [run.experiment.seed for run in observed if run.lacking]
 
 
 def _waiting(claim: Claim, items: Sequence[PlanItem], plan: Plan, recorded: Recorded) -> Verdict:

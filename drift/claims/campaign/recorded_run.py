@@ -144,9 +144,8 @@ class RecordedRun(DescribedRun):
         with self._sound():
             if (stored := self.content["results"].get(key)) is not None:
                 return _dataset(stored)
-        usual = {name: known.default for name, known in inspect.signature(analysis).parameters.items()}
-        changed = any(usual.get(name) != value for name, value in arguments.items())
-        with self._sound():
+            usual = {name: known.default for name, known in inspect.signature(analysis).parameters.items()}
+            changed = any(usual.get(name) != value for name, value in arguments.items())
             dataset = None if changed else series.as_analysis(self.content, analysis.__name__, _numbers)
         if dataset is None:
             raise LookupError(f"{self.path.name} holds no {analysis.__name__}; give the folder of run {self.name}")

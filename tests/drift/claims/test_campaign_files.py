@@ -73,7 +73,7 @@ DAMAGES = {
     "text in a result": lambda content: next(_of_results(content))["values"].__setitem__(0, "x"),
     "a shorter result": lambda content: next(_of_results(content))["values"].pop(),
     "a result without dimensions": lambda content: next(_of_results(content)).pop("dims"),
-    "a list for a result": lambda content: content["results"].update(dict.fromkeys(content["results"], [])),
+    "a list for a result": lambda content: content["results"].update({key: [] for key in content["results"]}),
 }
 
 
@@ -88,15 +88,14 @@ def test_a_damaged_file_is_refused_in_one_line_that_names_it(run, tmp_path, dama
     observed = records.Observed(run)
     observed.cached(update_causes, rounds=[1, 2])
     path = records.write(tmp_path, run, observed.results)
-    np.testing.assert_allclose(records.read(path).cached(update_causes, rounds=[1, 2])["mean"], result["mean"], rtol=1e-4)
+    stored = records.read(path).cached(update_causes, rounds=[1, 2])
+    np.testing.assert_allclose(stored["mean"], result["mean"], rtol=1e-4)
     content = json.loads(path.read_text())
     DAMAGES[damage](content)
     path.write_text(json.dumps(content))
     recorded = records.read(path)
     with pytest.raises(OSError, match=r"\.json is damaged \(.*\); restore or delete it"):
-        for read in (recorded.metrics, recorded.series):
-            read()
-        recorded.cached(update_causes, rounds=[1, 2])
+        _ = recorded.metrics(), recorded.series(), recorded.cached(update_causes, rounds=[1, 2])
 
 
 def test_a_file_whose_settings_were_edited_is_refused(run, tmp_path):
@@ -105,5 +104,5 @@ def test_a_file_whose_settings_were_edited_is_refused(run, tmp_path):
     content = json.loads(path.read_text())
     content["experiment"]["local"]["lr"] *= 2
     path.write_text(json.dumps(content))
-    with pytest.raises(ValueError, match="the settings of .* are not those of its hash; restore or delete it"):
+    with pytest.raises(ValueError, match=r"the settings of .* are not those of its hash; restore or delete it"):
         by_identity(tmp_path)

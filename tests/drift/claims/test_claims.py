@@ -248,7 +248,7 @@ def test_a_mean_never_mixes_runs_that_are_measured_in_two_ways(monkeypatch):
 
 
 def _of_mixed(short, monkeypatch):
-    monkeypatch.setattr(judge, "_short", lambda claim, runs: dict.fromkeys(short, "name"))
+    monkeypatch.setattr(judge, "_short", lambda claim, runs: [*short])
     runs = [SimpleNamespace(experiment=SimpleNamespace(seed=seed), label="fedavg") for seed in range(4)]
     runs += [SimpleNamespace(experiment=SimpleNamespace(seed=3), label="ima")]
     asked = claim({0: 1.0, 1: 2.0, 2: 3.0, 3: 10.0})
