@@ -51,7 +51,7 @@ QUANTITIES: dict[str, dict[str, str]] = {
         "cross-late-client-exact": "late rates alone over FedAvg",
         "cross-fedeve-client-exact": "FedEve with IMA over FedEve",
     },
-    "sampling drift that the next start undoes, over its square": {
+    "part of the squared sampling drift that the next start undoes": {
         "cross-carried-fedavg": "FedAvg",
         "cross-carried-alone": "averaging alone",
     },
@@ -77,7 +77,7 @@ QUANTITIES: dict[str, dict[str, str]] = {
         "cross-sampling-sharp": "exact sampling drift",
         "cross-change-sharp": "update change",
     },
-    "second-order cost over the measured one": {
+    "second-order cost minus the measured one, over the measured one": {
         "cross-client-quadratic": "client drift",
         "cross-sampling-quadratic": "exact sampling drift",
         "cross-change-quadratic": "update change",
@@ -88,7 +88,7 @@ QUANTITIES: dict[str, dict[str, str]] = {
     },
     "equation 13 over the exact variance": {
         "cross-estimate-sampling": "sampling drift",
-        "cross-estimate-client": "client drift",
+        "cross-estimate-client": "client drift, over the expectation for m of K clients",
     },
     "FedLAW's learned gamma": {
         "cross-gamma-drift": "rank correlation with client-drift variance over rounds",
