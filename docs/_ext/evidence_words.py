@@ -1,4 +1,4 @@
-"""Short words of the questions of docs/findings.md: the quantity, and what it is of.
+"""Short words of the questions of docs/findings.md: the quantity, and what it is of; captions of its pictures.
 
 The words of `drift/claims/cross.toml` are part of the digests of the plan, so they stay as they are; tables have these.
 """
@@ -98,3 +98,17 @@ QUANTITIES: dict[str, dict[str, str]] = {
 
 WORDS = {name: (quantity, of) for quantity, names in QUANTITIES.items() for name, of in names.items()}
 """Question -> (quantity, what it is of); a question that is not here has its own statement and effect."""
+
+CAPTIONS = {
+    "averaging": "Update change (left) and client drift by equation 13 (right) over the last rounds of the Fashion-MNIST "
+    "setting. Lines are geometric means over seeds, bands their range.",
+    "fedeve": "FedEve's gain (left) and test accuracy (right) with and without IMA in the Fashion-MNIST setting. Lines "
+    "are means over seeds, bands their range.",
+    "start": "Loss gained by averaging the last five global models of FedAvg (left), and mean cosine of the clients "
+    "(right), in the Fashion-MNIST setting. Grey lines are seeds, the band is their range.",
+    "loss": "Share of each drift's square in the ten sharpest directions over rounds, means over seeds (left), and "
+    "second-order against measured cost, one point per round and seed (right), for FedAvg in the Fashion-MNIST setting.",
+    "exact": "Loss that each part of a round costs (left), and FedEve's estimates over the exact variances, client drift "
+    "over its expectation too (right). Dots are seeds, bars the 95 % interval of their mean; Fashion-MNIST setting.",
+}
+"""Picture of docs/findings.md -> its caption in the manuscript."""
