@@ -39,7 +39,16 @@ from figures.papers import load as paper  # noqa: E402
 
 RESULTS = ROOT / "docs" / "results"
 FILES = RESULTS / "data"
-NAMES = ("results", "results-settings", "findings", "trust", "papers", "howto-adapters", "early-warning", "update-change")
+NAMES = (
+    "results",
+    "results-settings",
+    "findings",
+    "trust",
+    "papers",
+    "howto-adapters",
+    "early-warning",
+    "update-change",
+)
 PAGES = (*(ROOT / "docs" / f"{name}.md" for name in NAMES), ROOT / "paper/findings.md")
 OTHERS = ("figures-of-papers",)
 """Blocks of these pages that `paper_figures.py` fills."""

@@ -100,15 +100,15 @@ WORDS = {name: (quantity, of) for quantity, names in QUANTITIES.items() for name
 """Question -> (quantity, what it is of); a question that is not here has its own statement and effect."""
 
 CAPTIONS = {
-    "averaging": "Update change (left) and client drift by equation 13 (right) over the last rounds of the Fashion-MNIST "
-    "setting. Lines are geometric means over seeds, bands their range.",
-    "fedeve": "FedEve's gain (left) and test accuracy (right) with and without IMA in the Fashion-MNIST setting. Lines "
-    "are means over seeds, bands their range.",
-    "start": "Loss gained by averaging the last five global models of FedAvg (left), and mean cosine of the clients "
-    "(right), in the Fashion-MNIST setting. Grey lines are seeds, the band is their range.",
-    "loss": "Share of each drift's square in the ten sharpest directions over rounds, means over seeds (left), and "
-    "second-order against measured cost, one point per round and seed (right), for FedAvg in the Fashion-MNIST setting.",
-    "exact": "Loss that each part of a round costs (left), and FedEve's estimates over the exact variances, client drift "
-    "over its expectation too (right). Dots are seeds, bars the 95 % interval of their mean; Fashion-MNIST setting.",
+    "averaging": "Update change (left) and client drift by equation 13 (right), Fashion-MNIST. Geometric means over "
+    "seeds, bands are their range.",
+    "fedeve": "FedEve's gain (left) and test accuracy (right) with and without IMA, Fashion-MNIST. Means over seeds, "
+    "bands are their range.",
+    "start": "Loss gained by averaging the last five global models of FedAvg (left) and mean cosine of the clients "
+    "(right), Fashion-MNIST.",
+    "loss": "Share of each drift in the ten sharpest directions (left), and second-order against measured cost, a "
+    "point per round and seed (right), Fashion-MNIST.",
+    "exact": "Loss that each part of a round costs (left), and estimates over exact variances, that of client drift "
+    "over its expectation (right), Fashion-MNIST. Dots are seeds, bars the 95 % interval of their mean.",
 }
 """Picture of docs/findings.md -> its caption in the manuscript."""

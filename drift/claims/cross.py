@@ -57,10 +57,8 @@ def while_averaging(run: Run, other: Run, *, name: str, log: bool = False) -> fl
         log: Whether it is the binary logarithm of the ratio instead.
     """
     first = averaging_rounds(run)
-    means = []
-    for member in (run, other):
-        series = member.cached(OF_RECORD[name])[name]
-        means.append(float(series.where(series["round"] >= first).mean(skipna=True)))
+    series = [member.cached(OF_RECORD[name])[name] for member in (run, other)]
+    means = [float(values.where(values["round"] >= first).mean(skipna=True)) for values in series]
     return float(np.log2(means[0] / means[1])) if log else means[0] - means[1]
 
 
@@ -128,8 +126,7 @@ def paying_from(rounds: np.ndarray, gains: np.ndarray) -> float:
 
 def start_after_critical(run: Run) -> float:
     """Round from which averaging pays minus the critical point of coherence, as a fraction of the rounds."""
-    point = float(run.cached(coherence)["critical_point"])
-    return (paying_from(*window_gains(run)) - point) / run.experiment.rounds
+    return (paying_from(*window_gains(run)) - float(run.cached(coherence)["critical_point"])) / run.experiment.rounds
 
 
 def late_gain(run: Run) -> float:
@@ -159,7 +156,7 @@ def share_ahead(run: Run, *, kind: str) -> float:
 
 
 def quadratic_error(run: Run, *, kind: str) -> float:
-    """Second-order cost minus the measured one, over the measured one: means over rounds; -1 where none is predicted."""
+    """Second-order cost minus the measured one, over the measured one, of means over rounds."""
     values = costs(run, kind).sel(kind=kind).mean("round")
     return float(values["quadratic"] / values["cost"] - 1)
 
