@@ -46,7 +46,7 @@ CODE = {
 
 NOTES = {
     "fedadam": "FedAdam alone ends more than three points below the accuracy that the paper prints, and with IMA near "
-    "it ([accuracies](results.md#accuracies)); so IMA's gain over it is larger here.",
+    "it ([accuracies](results.md)); so IMA's gain over it is larger here.",
     "fedprox": "FedProx takes the mu of the authors' code; the paper takes the best of three "
     "([2.1](papers.md#21-client-side-regularisation-and-geometry)).",
     "fedlaw": "The server's optimiser is that of the authors' code ([LAW-3](papers.md#law-3)).",
