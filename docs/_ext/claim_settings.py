@@ -45,10 +45,14 @@ CODE = {
 """Settings that only the authors' code states, by paper: where docs/papers.md says so."""
 
 NOTES = {
+    "fedadam": "FedAdam alone ends more than three points below the accuracy that the paper prints, and with IMA near "
+    "it ([accuracies](results.md)); so IMA's gain over it is larger here.",
     "fedprox": "FedProx takes the mu of the authors' code; the paper takes the best of three "
     "([2.1](papers.md#21-client-side-regularisation-and-geometry)).",
     "fedlaw": "The server's optimiser is that of the authors' code ([LAW-3](papers.md#law-3)).",
-    "fedeve": "FedEve follows equation 13; the authors' code takes another variance ([EVE-1](papers.md#eve-1)).",
+    "fedeve": "FedEve follows equation 13; the authors' code takes another variance ([EVE-1](papers.md#eve-1)). "
+    "A Dirichlet partition is the code's, per class; the text cites one per client "
+    "([6.2](papers.md#62-label-skew-partitions)).",
     "scaffold": "SCAFFOLD is the original method; that of the authors' code is another one "
     "([2.1](papers.md#21-client-side-regularisation-and-geometry)).",
     "lss": "LSS follows algorithm 1 but for the values above; the code departs from it in most steps "

@@ -24,7 +24,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
 from _ext import evidence_claims, evidence_runs, evidence_settings  # noqa: E402 - after the path is set
 from _ext.evidence_runs import ByItem  # noqa: E402 - after the path is set
 from _ext.evidence_tables import span, table  # noqa: E402 - after the path is set
-from _ext.evidence_words import WORDS  # noqa: E402 - after the path is set
+from _ext.evidence_words import CAPTIONS, WORDS  # noqa: E402 - after the path is set
 from benchmarks import adapters, early_warning, model_map, noise, sharp_drift  # noqa: E402 - after the path is set
 from drift.claims import PAPERS, claims, questions  # noqa: E402 - after the path is set
 from drift.claims.campaign import judge, plan  # noqa: E402
@@ -39,7 +39,16 @@ from figures.papers import load as paper  # noqa: E402
 
 RESULTS = ROOT / "docs" / "results"
 FILES = RESULTS / "data"
-NAMES = ("results", "results-settings", "findings", "trust", "papers", "howto-adapters", "early-warning")
+NAMES = (
+    "results",
+    "results-settings",
+    "findings",
+    "trust",
+    "papers",
+    "howto-adapters",
+    "early-warning",
+    "update-change",
+)
 PAGES = (*(ROOT / "docs" / f"{name}.md" for name in NAMES), ROOT / "paper/findings.md")
 OTHERS = ("figures-of-papers",)
 """Blocks of these pages that `paper_figures.py` fills."""
@@ -98,6 +107,7 @@ def numbers(files: Path = FILES) -> dict[str, str]:
     }
     return {
         **blocks,
+        **{f"figure-{name}": f"![{text}](../docs/images/findings-{name}.png)" for name, text in CAPTIONS.items()},
         **{f"findings-{name}": _answers(answers, name) for name in {claim.section for claim in questions()}},
     }
 

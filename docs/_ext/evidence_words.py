@@ -1,4 +1,4 @@
-"""Short words of the questions of docs/findings.md: the quantity, and what it is of.
+"""Short words of the questions of docs/findings.md: the quantity, and what it is of; captions of its pictures.
 
 The words of `drift/claims/cross.toml` are part of the digests of the plan, so they stay as they are; tables have these.
 """
@@ -51,7 +51,7 @@ QUANTITIES: dict[str, dict[str, str]] = {
         "cross-late-client-exact": "late rates alone over FedAvg",
         "cross-fedeve-client-exact": "FedEve with IMA over FedEve",
     },
-    "sampling drift that the next start undoes, over its square": {
+    "part of the squared sampling drift that the next start undoes": {
         "cross-carried-fedavg": "FedAvg",
         "cross-carried-alone": "averaging alone",
     },
@@ -77,7 +77,7 @@ QUANTITIES: dict[str, dict[str, str]] = {
         "cross-sampling-sharp": "exact sampling drift",
         "cross-change-sharp": "update change",
     },
-    "second-order cost over the measured one": {
+    "second-order cost minus the measured one, over the measured one": {
         "cross-client-quadratic": "client drift",
         "cross-sampling-quadratic": "exact sampling drift",
         "cross-change-quadratic": "update change",
@@ -88,7 +88,7 @@ QUANTITIES: dict[str, dict[str, str]] = {
     },
     "equation 13 over the exact variance": {
         "cross-estimate-sampling": "sampling drift",
-        "cross-estimate-client": "client drift",
+        "cross-estimate-client": "client drift, over the expectation for m of K clients",
     },
     "FedLAW's learned gamma": {
         "cross-gamma-drift": "rank correlation with client-drift variance over rounds",
@@ -98,3 +98,17 @@ QUANTITIES: dict[str, dict[str, str]] = {
 
 WORDS = {name: (quantity, of) for quantity, names in QUANTITIES.items() for name, of in names.items()}
 """Question -> (quantity, what it is of); a question that is not here has its own statement and effect."""
+
+CAPTIONS = {
+    "averaging": "Update change (left) and client drift by equation 13 (right), Fashion-MNIST. Geometric means over "
+    "seeds, bands are their range.",
+    "fedeve": "FedEve's gain (left) and test accuracy (right) with and without IMA, Fashion-MNIST. Means over seeds, "
+    "bands are their range.",
+    "start": "Loss gained by averaging the last five global models of FedAvg (left) and mean cosine of the clients "
+    "(right), Fashion-MNIST.",
+    "loss": "Share of each drift in the ten sharpest directions (left), and second-order against measured cost, a "
+    "point per round and seed (right), Fashion-MNIST.",
+    "exact": "Loss that each part of a round costs (left), and estimates over exact variances, that of client drift "
+    "over its expectation (right), Fashion-MNIST. Dots are seeds, bars the 95 % interval of their mean.",
+}
+"""Picture of docs/findings.md -> its caption in the manuscript."""

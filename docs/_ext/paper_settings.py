@@ -91,13 +91,17 @@ def of_paper(paper: str, experiment: Experiment) -> dict[str, str]:
     """The same of a preset of a paper, with what the paper prints where the preset follows the authors' code.
 
     LSS trains eight steps from a frozen model (section 4.1, algorithm 1), its code eight epochs from one that it trains
-    (FMA-3, LSS-1).
+    (FMA-3, LSS-1). IMA takes the best mu of FedProx (papers.md 2.1); FedEve cites a partition per client (6.2).
     """
     content = flat(experiment)
     if paper == "lss":
         content["local.steps"] = "8"
         content.pop("local.epochs", None)
         content |= {"method.pool_init": "frozen"} if "method.pool_init" in content else {}
+    if paper == "ima" and "fedprox" in experiment.method.label:
+        content |= {name: "best of 0.1, 0.01, 0.001" for name in ("method.mu", "method.base.mu") if name in content}
+    if paper == "fedeve" and content["clients.partition.name"] == "dirichlet":
+        content["clients.partition.name"] = "dirichlet_clients"
     return content
 
 

@@ -1,4 +1,4 @@
-"""Loss barriers between clients and the global model, and what averaging two gives (LSS paper, section 4.3)."""
+"""Loss barriers between clients and the global model, and what averaging two gives (Frankle et al. 2020)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Barriers between the members of a client's pool, and the loss of random averages of them (LSS paper, section 4.3)."""
+"""Barriers between the members of a client's pool, and the loss of random averages of them (Frankle et al. 2020)."""
 
 from __future__ import annotations
 

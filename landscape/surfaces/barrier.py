@@ -80,7 +80,7 @@ def pairwise_barriers(
 ) -> xr.Dataset:
     """Loss barriers, as in `barrier`, between all pairs of models.
 
-    Source: Chen et al. 2024, section 4.3 (connectivity); papers.md 3.5.
+    Source: Frankle et al. 2020, section 2 (the barrier); papers.md 3.5.
 
     Args:
         task: Model, loss and samples.
@@ -122,7 +122,7 @@ def pairwise_barriers(
         "distance": (both, model_distances(basis), "distance of the models"),
         "mark_loss": ("mark", loss[:m], "loss at the mark", units),
     }
-    about = {"analysis": "pairwise_barriers", "source": "Chen et al. 2024, section 4.3"}
+    about = {"analysis": "pairwise_barriers", "source": "Frankle et al. 2020, section 2"}
     attrs = {**about, "points": points, **evaluation.attrs(task, buffers)}
     return labelled(variables, attrs, {"mark": names, "mark_other": names})
 
@@ -149,7 +149,7 @@ def simplex_losses(
 ) -> xr.Dataset:
     """Metrics at random averages of models, uniform on their simplex.
 
-    Source: Chen et al. 2024, section 4.3; papers.md 3.5.
+    Source: this project; papers.md 3.5.
 
     Args:
         task: Model, loss and samples.
@@ -176,5 +176,5 @@ def simplex_losses(
         variables[name] = "value", values, name, units
         variables[f"{name}_mean"] = (), values.mean(), f"mean {name} of random averages", units
         variables[f"{name}_max"] = (), values.max(), f"largest {name} of random averages", units
-    about = {"analysis": "simplex_losses", "source": "Chen et al. 2024, section 4.3"}
+    about = {"analysis": "simplex_losses", "source": "this project"}
     return labelled(variables, {**about, "seed": seed, **evaluation.attrs(task, buffers)})

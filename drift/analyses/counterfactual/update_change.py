@@ -29,10 +29,10 @@ def update_change(run: Run, *, rounds: Sequence[int] | None = None, workers: int
         |D_t - D_(t-1)|^2 = |S_t|^2 + |S_(t-1)|^2 + |F_t - F_(t-1)|^2
                             - 2 <S_(t-1), F_t - F_(t-1)> + 2 <S_t, F_t - F_(t-1) - S_(t-1)>
 
-    The last term is zero in expectation over the cohort of round t. The one before it is the part of the previous
-    cohort's sampling drift that the next start undoes: a server that takes D_(t-1) whole moves the start by S_(t-1),
-    one that averages the last P models by S_(t-1) / P. All K clients are trained again in both rounds, as
-    `counterfactual` does.
+    The last term is zero in expectation over the cohort of round t. The one before it is twice the part of
+    the previous cohort's squared sampling drift that the next start undoes: a server that takes D_(t-1) whole moves the
+    start by S_(t-1), one that averages the last P models by S_(t-1) / P. All K clients are trained again in both
+    rounds, as `counterfactual` does.
 
     Source: FedEve, equation 13; the split: this project (docs/update-change.md).
 
@@ -115,7 +115,7 @@ _ABOUT: About = {
     "sampling": ("squared sampling drift", "1"),
     "sampling_before": ("squared sampling drift of the round before", "1"),
     "full_change": ("squared change of the full update", "1"),
-    "carried": ("sampling drift that the next start undoes", "1"),
+    "carried": ("twice the squared sampling drift that the next start undoes", "1"),
     "chance": ("products with the sampling drift of the round", "1"),
     "start_change": ("squared change of the start", "1"),
 }

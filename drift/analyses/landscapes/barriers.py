@@ -32,7 +32,7 @@ def client_barriers(
 ) -> xr.Dataset:
     """Loss barriers between the client models of a round, and between each of them and the new global model.
 
-    Source: Chen et al. 2024, section 4.3; papers.md 3.5.
+    Source: Frankle et al. 2020, section 2; papers.md 3.5.
 
     Args:
         run: Run to analyse.
@@ -167,7 +167,7 @@ def pool_barriers(
     The pool is trained again from the record, bit for bit. Batch statistics of the members are those of the
     client's data, and so are those of models between members unless they are averaged.
 
-    Source: Chen et al. 2024, section 4.3; papers.md 3.5.
+    Source: Frankle et al. 2020, section 2; papers.md 3.5.
 
     Args:
         run: Run to analyse.

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import copy
+from itertools import combinations
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import tiny
 import torch
+import xarray as xr
 
 import landscape
 from drift.analyses.counterfactual.all_clients import find_clients_to_train, train_all_clients
@@ -15,12 +18,15 @@ from drift.analyses.counterfactual.counterfactual import counterfactual
 from drift.analyses.counterfactual.update_change import update_change
 from drift.analyses.curvature.drift_curvature import drift_curvature
 from drift.analyses.rounds.variance import drift_variances
-from drift.claims import questions
+from drift.claims import cross, questions
 from drift.claims.cross import (
     averaging_rounds,
+    carried,
     estimate_while_averaging,
     margin_changed,
     paying_from,
+    quadratic_error,
+    ratios,
     while_averaging,
 )
 from drift.claims.select_runs import averaging, pair_effects
@@ -118,6 +124,43 @@ def test_the_estimate_is_compared_with_the_exact_variance_at_the_same_rounds(tmp
         exact = counterfactual(member, rounds=[12, 13])
         expected = np.log2(float(exact["sampling_estimate"].mean()) / float(exact["sampling_variance"].mean()))
         assert estimate_while_averaging(run, base, member=place) == pytest.approx(expected)
+
+
+def test_the_ratio_of_client_drift_is_one_over_all_cohorts():
+    draw = np.random.default_rng(0)
+    number, m, d = 7, 3, 4
+    updates = draw.normal(size=(number, d))
+    exact = ((updates - updates.mean(0)) ** 2).sum() / (number * m * d)
+    cohorts = [updates[list(one)] for one in combinations(range(number), m)]
+    estimates = [((one - one.mean(0)) ** 2).sum() / (m**2 * d) for one in cohorts]
+    terms = xr.Dataset({"client_ratio": ("round", np.array(estimates) / exact), "cohort": m, "clients": number})
+    assert float(terms["client_ratio"].mean()) < 0.8
+    assert float(ratios(terms, "client").mean()) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(("quadratic", "error"), [([1.0, 2.0], 0.5), ([-1.5, 0.5], -1.5), ([0.0, 2.0], 0.0)])
+def test_a_negative_prediction_has_an_error_too(quadratic, error):
+    values = {
+        "quadratic": (("round", "kind"), np.array(quadratic)[:, None]),
+        "cost": (("round", "kind"), [[0.5], [1.5]]),
+    }
+    asked = SimpleNamespace(
+        cached=lambda *_, **__: xr.Dataset(values, {"kind": ["change"], "round": [1, 2]}),
+        kept=lambda _: [1, 2],
+        experiment=SimpleNamespace(rounds=3),
+    )
+    assert quadratic_error(asked, kind="change") == pytest.approx(error)
+
+
+def test_a_start_without_the_last_sampling_drift_has_undone_all_of_it(monkeypatch):
+    monkeypatch.setattr(cross, "_late_rounds", lambda *_: [1])
+    sampling, gone = np.array([1.0, 2.0]), 1.0
+    moved = -gone * sampling + np.array([2.0, -1.0])  # the rest is orthogonal to the sampling drift
+    parts = xr.Dataset(
+        {"carried": ("round", [-2 * sampling @ moved]), "sampling_before": ("round", [sampling @ sampling])}
+    )
+    run = SimpleNamespace(cached=lambda *_, **__: parts)
+    assert carried(run, run, member=0) == pytest.approx(gone)
 
 
 @pytest.mark.parametrize(

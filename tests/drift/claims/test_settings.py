@@ -103,6 +103,13 @@ def test_a_claim_is_compared_with_the_setting_in_which_its_paper_makes_it(items,
     coherence = differing("fedlaw-coherence-falls", "fedlaw-table3-cifar10-dir01")
     assert coherence["clients.partition.name"] == ("hybrid_dirichlet", "dirichlet")
     assert differing("fedlaw-smaller-norm", "fedlaw-table3-cifar10-dir01")["method"] == ("FedLAW (GWS)", "FedLAW")
+    shards = "ima-table1-fmnist-shards2-bases"
+    prox = differing("ima-accuracy-fedprox", shards)
+    assert set(prox.values()) == {("best of 0.1, 0.01, 0.001", "0.01")}
+    assert len(prox) == 2
+    assert differing("ima-accuracy-fedadam", shards) == {}
+    eve = differing("fedeve-accuracy", "fedeve-table1-mnist-dir01")
+    assert eve["clients.partition.name"] == ("dirichlet_clients", "dirichlet")
     quick = differing("lss-accuracy-1", "lss-table1-cifar10")
     assert (quick["local.steps"], quick["local.epochs"]) == (("8", "-"), ("-", "8"))
     assert quick["lss: method.pool_init"] == ("frozen", "trained")

@@ -46,6 +46,16 @@ def test_second_round_by_hand():
     assert float(run.outcomes[1].end) == pytest.approx(3.4 - (1.6 + gain * (1 - 1.6)))
 
 
+def test_the_next_start_takes_twice_the_gain_of_the_mean_update():
+    run = played(FedEve(), hand.random(3, len(SIZES), 4, seed=1))
+    for index in (0, 1):
+        start, mean = run.groups[index].start, run.groups[index].weighted_mean - run.groups[index].start
+        end_before = run.outcomes[index - 1].end if index else start
+        share = 2 * float(run.outcomes[index].extras["gain"])
+        expected = start + (1 - share) * (start - end_before) + share * mean
+        torch.testing.assert_close(run.groups[index + 1].start, expected)
+
+
 @pytest.mark.parametrize(
     "options",
     [

@@ -57,6 +57,37 @@ def test_its_expectation_over_all_cohorts_is_the_closed_form_of_affine_updates(s
     assert 0 <= carried <= 2 * share * sampling + 1e-14, "averaging lowers it, and leaves the sampling drift"
 
 
+def eigenvalue(step, steps):
+    """Of A = I - (I - h H)^tau in a direction with h lambda = step."""
+    return 1 - (1 - step) ** steps
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 4])
+def test_steps_below_the_inverse_curvature_and_only_these_keep_the_eigenvalues_of_odd_numbers_below_one(steps):
+    below, above = (eigenvalue(np.linspace(*ends, 50), steps) for ends in ((0.01, 0.99), (1.01, 1.99)))
+    assert ((below > 0) & (below < 1)).all()
+    assert (((above > 1) & (above < 2)) if steps % 2 else ((above > 0) & (above < 1))).all()
+    assert (abs(1 - above) < 1).all(), "local training and rounds are stable in both cases"
+
+
+@pytest.mark.parametrize(
+    ("step", "steps", "parts"), [(0.5, 1, 3.25), (0.9, 3, 4.997), (1.5, 3, 5.515625), (1.5, 1, 7.25), (1.9, 1, 9.41)]
+)
+def test_one_direction_at_rest_changes_its_mean_update_by_the_closed_form(step, steps, parts):
+    """w' = (1 - a) w + S around the mean of the optima, D = S - a w; the variance of S is 1, a is the eigenvalue."""
+    a = eigenvalue(step, steps)
+    rest = 1 / (1 - (1 - a) ** 2)
+    assert 2 + 2 * a + a**2 == pytest.approx(parts, rel=1e-3), "two samplings, term (2), the sampling part of (3)"
+    own = a**2 * a**2 * rest
+    total = 2 + 2 * a + a**2 + own
+    assert total == pytest.approx((4 + 2 * a) / (2 - a))
+    draw = np.random.default_rng(steps).normal(size=200_000)
+    w = np.zeros(len(draw))
+    for place in range(1, len(draw)):
+        w[place] = (1 - a) * w[place - 1] + draw[place - 1]
+    assert np.mean(np.diff(draw - a * w)[1000:] ** 2) == pytest.approx(total, rel=0.03)
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     return tiny.trained(tmp_path_factory.mktemp("runs"), "rounds=5", "keep.globals=all", "keep.clients=none")
