@@ -27,7 +27,7 @@ SILENT = {
 ROOMS = {
     "drift": 25,
     "drift/analyses": 6110,
-    "drift/claims": 1315,
+    "drift/claims": 1310,
     "drift/config": 1010,
     "drift/diagnosis": 505,
     "drift/engines": 600,
@@ -76,7 +76,7 @@ ROOMS = {
 LINES, CODE_LINES = 250, 48_500
 """Most lines of a file, and most code lines of the library."""
 
-WORDS = 52_780
+WORDS = 54_130
 """Most words of all pages, code and tables included; lower it when pages have shrunk."""
 
 MANY = 35

@@ -108,8 +108,8 @@ def page(content: dict[str, Any]) -> str:
     environment.filters["shown"] = shown
     read = lambda name: (TEMPLATES / f"report.{name}").read_text(encoding="utf-8")  # noqa: E731
     front = front_end()
-    whole = [name for name in ("scene", "figures") if name in content]
-    parts: dict[str, str] = {name: json.dumps(content[name], separators=(",", ":"), allow_nan=False) for name in whole}
+    names = [name for name in ("scene", "figures") if name in content]
+    parts: dict[str, str] = {name: json.dumps(content[name], separators=(",", ":"), allow_nan=False) for name in names}
     parts["stage"] = front["stage_js"]
     if "figures" in content:
         parts |= {"plotly": get_plotlyjs(), "page": "\n".join(map(read, ("looks.js", "csv.js", "js")))}

@@ -65,12 +65,12 @@ def compute_jobs(
 def jobs_of(run: Run, start: Start, samples: Samples, *, full: bool = True) -> list[Job]:
     """The jobs of a run: with all its pictures, or only what the summary and the curves show of every run."""
     numbers = [Job("drift", DRIFT, _drift), Job("curves over rounds", CURVES, _series)]
-    beside = [
-        Job("Hessian eigenvalue", EIGENVALUE, partial(last_eigenvalue, samples=samples)),
-        Job("centre of the basin", MINIMUM, partial(last_minimum, samples=samples)),
-        Job("figures of the gallery", FIGURES, partial(compute_figures, samples=samples, full=full)),
-    ]
-    numbers += [] if start.alone else beside
+    if not start.alone:
+        numbers += [
+            Job("Hessian eigenvalue", EIGENVALUE, partial(last_eigenvalue, samples=samples)),
+            Job("centre of the basin", MINIMUM, partial(last_minimum, samples=samples)),
+            Job("figures of the gallery", FIGURES, partial(compute_figures, samples=samples, full=full)),
+        ]
     if not full:
         return numbers
     cost = [] if start.alone else [Job("cost of a client", COST, lambda run: run.cached(training_cost))]

@@ -96,8 +96,7 @@ def _unanswered(units: Sequence[Unit], have: Recorded) -> list[str]:
     reasons = {verdict.claim.name: verdict.reason for verdict in verdicts if verdict.reason and not verdict.seeds}
     for unit, names in lacking(units, have).items():
         missing = f"values that it reads of {have[unit.identity].name} are missing"
-        nan = {name for name in names if reasons.get(name, "the effect is nan") == "the effect is nan"}
-        reasons |= dict.fromkeys(sorted(nan), missing)
+        reasons |= dict.fromkeys(sorted(name for name in names if "nan" in reasons.get(name, "nan")), missing)
     return [f"{name} has no number: {reason}" for name, reason in reasons.items()]
 
 

@@ -113,14 +113,14 @@ def _of_claim(claim: Claim, plan: Plan, recorded: Recorded) -> list[Verdict]:
 def _of_runs(claim: Claim, runs: Sequence[RecordedRun], group: Sequence[PlanItem]) -> Verdict:
     """The verdict of runs. Seeds with `Claim.instead` alone count where no other has more: one mean, one measure."""
     short = _short(claim, runs) if claim.instead else []
-    whole = {run.experiment.seed for run in runs if run.label in claim.methods} - set(short)
-    measured = [run for run in runs if run.experiment.seed in whole] if whole and short else runs
+    complete = {run.experiment.seed for run in runs if run.label in claim.methods} - set(short)
+    measured = [run for run in runs if run.experiment.seed in complete] if complete and short else runs
     printed, setting = group[0].printed.get(claim.name), ", ".join(item.name for item in group)
-    verdict = claim.judge(measured, setting=setting, printed=printed)  # type: ignore[arg-type]  # each file stands for its run
+    verdict = claim.judge(measured, setting=setting, printed=printed)  # type: ignore[arg-type]  # files stand for runs
     if measured is runs:
         return replace(verdict, short=len(short))
     left = f"seeds {', '.join(map(str, short))} are left out: their files have {claim.instead}"
-    return replace(verdict, reason="; ".join(filter(None, (verdict.reason, left))))
+    return replace(verdict, reason=f"{verdict.reason}; {left}".removeprefix("; "))
 
 
 def _short(claim: Claim, runs: Sequence[RecordedRun]) -> list[int]:

@@ -151,12 +151,10 @@ class Plan(Entry):
         Raises:
             ValueError: If the plan has no item of a paper or of a name.
         """
-        for what, asked, known in (
-            ("paper", papers, {item.paper for item in self.items}),
-            ("item", names, {item.name for item in self.items}),
-        ):
-            for entry in set(asked) - known:
-                raise ValueError(unknown(what, entry, sorted(known), listed="fedscape reproduce --list"))
+        known = {"paper": {item.paper for item in self.items}, "item": {item.name for item in self.items}}
+        for what, asked in (("paper", papers), ("item", names)):
+            for entry in set(asked) - known[what]:
+                raise ValueError(unknown(what, entry, sorted(known[what]), listed="fedscape reproduce --list"))
         items = (item for item in self.items if not papers or item.paper in papers)
         return self.model_copy(update={"items": tuple(item for item in items if not names or item.name in names)})
 

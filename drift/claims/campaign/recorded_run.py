@@ -166,6 +166,5 @@ def _dataset(stored: Mapping[str, Any]) -> xr.Dataset:
 def _numbers(values: Any) -> np.ndarray:
     """Values of a file as an array; null is NaN. ValueError if there is text among numbers."""
     array = np.asarray(values, dtype=object)
-    if {type(value) for value in array.flat} in ({str}, {int}, {bool}):
-        return np.asarray(values)
-    return array.astype(np.float64)
+    alike = {type(value) for value in array.flat} in ({str}, {int}, {bool})
+    return np.asarray(values) if alike else array.astype(np.float64)
