@@ -75,9 +75,8 @@ def test_analyses_of_classes_take_ignored_labels(runs, label):
 @pytest.mark.parametrize("label", [-100, 9])
 def test_numbers_of_a_point_leave_ignored_labels_out(runs, label):
     found, expected = (numbers(runs[key], Query(0, "cohort"), [1.0, 0, 0]) for key in (label, "without"))
-    assert found["confusion"] == expected["confusion"]
     np.testing.assert_allclose(found["class_error"], expected["class_error"])
-    assert found["samples"] == expected["samples"] == np.sum(found["confusion"])
+    assert found["samples"] == expected["samples"] == len(runs["without"].task.split("test"))
 
 
 @pytest.mark.parametrize("label", [-100, 9])
@@ -121,4 +120,5 @@ def test_a_client_without_outputs_has_no_accuracy(tmp_path):
         shares = np.array([[(y[part] == c).double().mean() for c in range(3)] for part in parts])
         np.testing.assert_allclose(ds.ood.sel(client=client), shares @ of_class)
     assert np.isnan(ds.ood.sel(client=1)).all()
-    assert numbers(run, Query(0, "cohort"), [0.0, 1, 0])["confusion"] == []
+    lost = numbers(run, Query(0, "cohort"), [0.0, 1, 0])
+    assert lost["loss"] is None and lost["class_error"] == [None] * 3

@@ -127,7 +127,10 @@ RECORDED = {
         lambda ask, run: ask.show_round(run.name, 1)["cohort"][0]["cost"],
         lambda run: cost_of_first(run, 1),
     ),
-    "three sentences": (lambda ask, run: len(ask.show_round(run.name, 1)["why"]), lambda run: 3),
+    "three sentences and one on the change of kind": (
+        lambda ask, run: len(ask.show_round(run.name, 1)["why"]),
+        lambda run: 4,
+    ),
     "a model alone": (
         lambda ask, run: told(ask.evaluate(run.name, 1, {"client 0": 1} if 0 in run.round(1).ids else {"start": 1})),
         lambda run: mean(values(run, weighted(run, 1, {"client 0": 1} if 0 in run.round(1).ids else {"start": 1}))[0]),
