@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from _ext.claim_settings import of_claim
 from _ext.evidence_tables import span, table
+from drift.analyses.over_seeds import VERDICT
 from drift.claims.campaign.plan import Plan
 from drift.claims.claim import Claim, Verdict
 
@@ -128,7 +129,8 @@ def effect(claim: Claim) -> str:
 def _taken(verdict: Verdict) -> str:
     """What a row is measured on where files lack the results of several rounds, triples or pairs."""
     if not verdict.short:
-        return ""
+        told = len(verdict.seeds) >= VERDICT and verdict.reason
+        return f"**{verdict.reason[0].upper()}{verdict.reason[1:]}.**" if told else ""
     runs = f"{verdict.short} run{'s' if verdict.short > 1 else ''}"
     return f"**As taken: {verdict.claim.instead} ({runs} to measure again).**"
 

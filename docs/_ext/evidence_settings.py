@@ -116,7 +116,7 @@ def _commands(item: PlanItem) -> str:
     command = shlex.join(["fedscape", "train", item.experiment, "--set", *item.set])
     lines = [item.prepare] if item.prepare else []
     lines.append(" ".join(filter(None, [command, first, f"seed={item.first_seed}"])))
-    lines.append(f"fedscape reproduce --item {item.name} --files again  # all of it")
+    lines.append(f"fedscape reproduce --item {item.name} --files again")
     told = f'<a id="{item.name}-command"></a>Command:\n\n```bash\n' + "\n".join(lines) + "\n```"
     named = ", ".join(f"`{other or 'nothing'}`" for other in others)
     place = f"Other rows, in place of `{first}`" if first else "Other rows"

@@ -21,6 +21,9 @@ Measure = Callable[[Sequence[Run]], Effects]
 Test = Literal["more", "no less", "same"]
 """What a claim says of its effect: it is above zero, it is no less than zero, it is zero; the last two by a margin."""
 
+NAN = "the effect is nan"
+"""Why a seed has no effect where its runs lack values that it needs."""
+
 Judgement = Literal["agrees", "differs", "equivalent", "too few", "not tested"]
 
 Comparison = Literal["printed", "none", "margin"]
@@ -62,11 +65,11 @@ class Verdict:
         """The outcome, with the side of the paper's effect on which the interval lies, where it excludes it."""
         if self.outcome == "agrees" and self.printed is None:
             return f"{'sign agrees' if self.interval.low > 0 else 'no less'}; no printed effect"
+        if self.outcome == "differs" and (decided := self.claim.decision(self.interval, self.printed)[1]) != "printed":
+            return f"differs, {'against the claim' if decided == 'none' else 'outside the margin'}"
         if self.outcome in ("too few", "not tested") or self.claim.test == "same":
-            return f"{self.outcome}{', outside the margin' * (self.outcome == 'differs')}"
+            return self.outcome
         words = "equivalent to none" if self.outcome == "equivalent" else self.outcome
-        if self.outcome == "differs" and self.claim.decision(self.interval, self.printed)[1] == "none":
-            return f"{words}, against the claim"
         if self.printed is None or not self.interval.excludes(self.printed):
             return words
         return f"{words}, {'above' if self.interval.mean > self.printed else 'below'} the paper"
@@ -169,8 +172,8 @@ class Claim:
             return "equivalent" if interval.inside(margin) else "differs" if outside else "too few", "margin"
         if printed is not None and interval.excludes(printed, margin):
             return "differs", "printed"
-        closest = printed is None or interval.low <= self._none or interval.excludes(printed)
-        if closest and self.test == "more" and interval.inside(margin):
+        confirmed = printed is not None and interval.low > self._none and not interval.excludes(printed)
+        if self.test == "more" and interval.inside(margin) and not confirmed:
             return "equivalent", "margin"
         if not interval.low <= self._none <= interval.high:
             return "agrees" if interval.low > self._none else "differs", "none"

@@ -85,6 +85,8 @@ def claims(
         if verdict.short:
             taken = f"{verdict.claim.name}, {verdict.setting}: {verdict.claim.instead} of {verdict.short} runs"
             console.put(f"{taken}, whose files lack the rest; fedscape reproduce measures them again.")
+        elif verdict.reason and verdict.holm == verdict.holm:
+            console.put(f"{verdict.claim.name}, {verdict.setting}: {verdict.reason}.")
     if untested := [verdict for verdict in verdicts if not verdict.seeds]:
         console.put(f"not tested with these runs: {', '.join(verdict.claim.name for verdict in untested)}")
         console.say(f"why: fedscape claims {f'--files {files}' if files else 'RUNS'} --json")

@@ -73,20 +73,14 @@ class Ask:
             LookupError: If the round is no longer the one that was asked about.
         """
         before = round_version(run, index)
-        result = self.wait(
-            lambda on_end: self.jobs.quick(function, run, item, on_progress=self._step, on_end=on_end, **options)
-        )
+        result = self._wait(self.jobs.quick, function, run, item, **options)
         if round_version(type(run)(run.folder), index) != before:
             raise LookupError(f"run {run.name} was replaced meanwhile; ask again.")
         return result
 
     def long(self, function: Callable[..., Any], runs: Run | Sequence[Run], *arguments: Any, title: str) -> Any:
         """`function(runs, *arguments)` in a process of its own; the page sees how far it is."""
-        return self.wait(
-            lambda on_end: self.jobs.long(
-                function, runs, *arguments, title=title, on_progress=self._step, on_end=on_end
-            )
-        )
+        return self._wait(self.jobs.long, function, runs, *arguments, title=title)
 
     def _step(self, job: LongJob) -> None:
         """Say how far a job with a title is, where that was not said a moment ago."""
@@ -95,8 +89,8 @@ class Ask:
         self._stepped = now
         self._tell({"progress": {"done": job.done, "total": job.total, "left": job.seconds_left, "words": job.title}})
 
-    def wait(self, begin: Callable[[Callable[[LongJob], None]], LongJob]) -> Any:
-        """The result of a job that `begin` starts.
+    def _wait(self, begin: Callable[..., LongJob], *arguments: Any, **options: Any) -> Any:
+        """The result of a job that `begin` starts, with these arguments.
 
         Raises:
             CancelledError: If the ask or the job was cancelled.
@@ -104,7 +98,7 @@ class Ask:
         """
         ended = threading.Event()
         self.require_wanted()
-        self._job = job = begin(lambda job: ended.set())
+        self._job = job = begin(*arguments, on_progress=self._step, on_end=lambda job: ended.set(), **options)
         if self._cancelled.is_set():
             job.cancel()
         ended.wait()

@@ -1,6 +1,8 @@
-"""Names of numbers with their units, in both drawing libraries."""
+"""Names of numbers with their units, in both drawing libraries, and lists in words."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import xarray as xr
 
@@ -20,3 +22,8 @@ def in_words(number: str, values: xr.DataArray) -> str:
     """A number with the unit of a variable behind it, where it has one."""
     unit = values.attrs.get("units", "1")
     return number if unit in ("1", "fraction", "") else f"{number} {unit}"
+
+
+def listed(parts: Sequence[str]) -> str:
+    """Parts with commas between them, and "and" before the last."""
+    return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))

@@ -16,6 +16,7 @@ from drift.analyses.rounds.critical_point import critical_point
 from drift.runs.growing_run import recorded
 from drift.runs.run import Run
 from drift.store.numpy_files import Damaged
+from figures.looks import words
 from figures.page.diagnosis_text import alike, number
 from figures.page.packed import finite
 from figures.page.paired_losses import is_clear, with_error
@@ -79,10 +80,8 @@ def _agreement(run: Run, index: int) -> Sentence:
     record = run.round(index)
     matrix, shares = cosines(record.gram), relative(record.weights)
     rest = [mean_cosine(matrix, others) for others in shares.repeat(len(shares), 1).fill_diagonal_(0)]
-    cosine, error = (
-        mean_cosine(matrix, shares),
-        finite(float(np.sqrt((len(rest) - 1) * np.var(rest)))),
-    )  # the jackknife's
+    cosine = mean_cosine(matrix, shares)
+    error = finite(float(np.sqrt((len(rest) - 1) * np.var(rest))))  # the jackknife's
     opposed = -0.5 / max(len(rest) - 1, 1)  # unit vectors have no mean cosine below twice that
     if not np.isfinite(cosine):
         return _sentence("How well the updates agree is not known for this round.", "", "Mean cosine")
@@ -123,11 +122,7 @@ def _named(run: Run, client: dict[str, Any]) -> str:
     if not counts.any():
         return f"client {client['id']}"
     names = [str(run.dataset.classes[label]) for label in np.argsort(-counts, kind="stable") if counts[label]]
-    few = (
-        f"only {' and '.join(filter(None, (', '.join(names[:-1]), names[-1])))}"
-        if len(names) <= HIGHEST
-        else f"mostly {', '.join(names[:HIGHEST])}"
-    )
+    few = f"only {words.listed(names)}" if len(names) <= HIGHEST else f"mostly {', '.join(names[:HIGHEST])}"
     return f"client {client['id']} ({few})"
 
 

@@ -11,7 +11,7 @@ import xarray as xr
 
 from drift.plugins.reserved_names import UNKNOWN
 from drift.runs.run import Run
-from figures.looks import palette
+from figures.looks import palette, words
 from figures.selection.partition_text import partition_label
 from figures.selection.run_selection import group_left_out, join_names
 from landscape.model.losses import counted
@@ -84,8 +84,8 @@ def _partition(run: Run) -> tuple[str, str]:
     clients = run.experiment.clients
     cohorts = map(run.cohort_size, run.rounds()) if run.about.get("imported") else [clients.per_round]
     sizes = _span(int(size) for size in cohorts if np.isfinite(size))
-    words = [word for name, word in UNEQUAL.items() if name in run.unequal.split(", ")]
-    unequal = " with " * bool(words) + " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
+    causes = [word for name, word in UNEQUAL.items() if name in run.unequal.split(", ")]
+    unequal = f" with {words.listed(causes)}" if causes else ""
     return partition_label(run), f"{sizes} of {clients.number} clients per round{unequal}"
 
 

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator
 
-from figures.looks import look
+from figures.looks import look, words
 from figures.looks.literal import plain
 
 MAIN = ("distance", "loss", "ratio", "gain", "eigenvalue", "pearson", "variance")
@@ -105,8 +105,7 @@ def _valley(ds: xr.Dataset) -> str:
                 f"{size:.3g} {unit} {word}" + f" ({label.removesuffix(', own scale')})" * bool(label)
                 for size, label in sized
             ]
-    listed = " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
-    return f"Against the best of its models, the mean lies {listed}" if parts else ""
+    return f"Against the best of its models, the mean lies {words.listed(parts)}" if parts else ""
 
 
 def _barriers(ds: xr.Dataset) -> str:

@@ -231,17 +231,22 @@ def _search(state: Lanczos, stop: Stop, max_products: int, generator: torch.Gene
             return [True] * k
         if state.products >= max_products:
             return stop.sure()
-        values, columns, _ = state.ritz()
         if (look or state.exhausted) and not since:
             few = k + (rows - k) // 4
             full = rows - state.used < max(3, (rows - k) // 2) and few < state.used
             random = torch.randn(state.size, generator=generator, dtype=torch.float64).to(state.basis)
-            state.insert(random, listed(values, few, stop.which) if full else None)
+            state.insert(random, listed(state.ritz()[0], few, stop.which) if full else None)
             since = state.used
             continue
-        keep = listed(values, k + (rows - k) // 2, stop.which) if state.used == rows else None
-        rests = np.abs(state.rests(columns[:, listed(values, k, stop.which)])).max(axis=1)
-        if since or not rests.argmax():
-            state.follow(keep)
+        keep = listed(state.ritz()[0], k + (rows - k) // 2, stop.which) if state.used == rows else None
+        rest = 0 if since or not state.waiting else _longest_rest(state, stop)
+        if rest:
+            state.insert(rest, keep)
         else:
-            state.insert(int(rests.argmax()), keep)
+            state.follow(keep)
+
+
+def _longest_rest(state: Lanczos, stop: Stop) -> int:
+    """Which rest has the largest part in the residual of one of the pairs: 0 for that of the last image."""
+    values, columns, _ = state.ritz()
+    return int(np.abs(state.rests(columns[:, listed(values, stop.k, stop.which)])).max(axis=1).argmax())

@@ -39,14 +39,16 @@ class Lanczos:
         left: Length of what the last image has outside of the rows.
         exhausted: The last image has nothing outside of the rows but rounding errors.
         tridiagonal: There was neither a restart nor a vector from outside.
+        waiting: Rests that wait, as unit vectors (d,); one or two in most searches.
     """
 
     def __init__(self, product: Product, start: Tensor, rows: int) -> None:
         self.product, self.rows, self.size = product, min(rows, start.numel()), start.numel()
         self.used, self.products, self.left, self.exhausted, self.tridiagonal = 0, 0, 0.0, False, True
         self._memory = start.new_empty((self.rows if self.rows <= 2 * ROWS else ROWS) + 1, self.size)
+        # `_open` has the parts (s,) in the images of the rows: of the last rest, then of those that wait
         self._projected, self._open = np.zeros((self.rows, self.rows)), [np.zeros(self.rows)]
-        self._waiting: list[Tensor] = []  # unit vectors; `_open` has their parts (s,) in the images of the rows
+        self.waiting: list[Tensor] = []
         torch.div(start, norm(start), out=self._memory[0])
 
     @property
@@ -101,9 +103,9 @@ class Lanczos:
         """
         if isinstance(vector, int):
             self._open.pop(vector)
-            vector = self._waiting.pop(vector - 1)
+            vector = self.waiting.pop(vector - 1)
         if self.left > 0:
-            self._waiting.append(self._memory[self.used] / self.left)
+            self.waiting.append(self._memory[self.used] / self.left)
             self._open.append(self._open[0].copy())
             self._open[0][:] = 0
         if keep is not None:

@@ -199,7 +199,7 @@ _ABOUT: dict[str, tuple[tuple[str, ...], str, str]] = {
     "client_local_norm": (_ROUND, "norm of its local part", "1"),
     "scale": (_ROUND, "factor of the frozen updates", "1"),
     "local_share": (_ROUND, "squared updates that frozen gradients miss", "fraction"),
-    "expected_sampling": (_ROUND, "norm of the sampling drift over random cohorts, to first order", "1"),
+    "expected_sampling": (_ROUND, "norm of the sampling drift over random cohorts, to first order in weights", "1"),
     "sampling_variance": (_ROUND, "sampling-drift variance", "1"),
     "client_variance": (_ROUND, "client-drift variance", "1"),
     "sampling_estimate": (_ROUND, "sampling-drift variance by equation 13", "1"),

@@ -14,6 +14,7 @@ from drift.claims.campaign import records
 from drift.claims.campaign.judge import Recorded, ask, by_identity
 from drift.claims.campaign.plan import PlanItem, Unit
 from drift.claims.campaign.recorded_run import RecordedRun
+from drift.claims.claim import NAN
 from drift.config.experiment import Experiment
 from drift.parallel.worker_pool import Workers
 from drift.plugins.trust import allow_named
@@ -96,7 +97,7 @@ def _unanswered(units: Sequence[Unit], have: Recorded) -> list[str]:
     reasons = {verdict.claim.name: verdict.reason for verdict in verdicts if verdict.reason and not verdict.seeds}
     for unit, names in lacking(units, have).items():
         missing = f"values that it reads of {have[unit.identity].name} are missing"
-        reasons |= dict.fromkeys(sorted(name for name in names if "nan" in reasons.get(name, "nan")), missing)
+        reasons |= dict.fromkeys(sorted(name for name in names if reasons.get(name, NAN) == NAN), missing)
     return [f"{name} has no number: {reason}" for name, reason in reasons.items()]
 
 

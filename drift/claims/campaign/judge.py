@@ -37,15 +37,8 @@ def of_claims(selected: Sequence[Claim], plan: Plan, recorded: Recorded) -> list
 
 
 def by_identity(files: Path) -> Recorded:
-    """Recorded runs by their settings.
-
-    Raises:
-        ValueError: If a file is none of a campaign, or its settings were edited.
-    """
-    runs = list(records.read_all(files))
-    if edited := [run.path for run in runs if run.experiment.hash != run.content.get("hash")]:
-        raise ValueError(f"the settings of {edited[0]} are not those of its hash; restore or delete it.")
-    return {identity(run.experiment): run for run in runs}
+    """Recorded runs by their settings."""
+    return {identity(run.experiment): run for run in records.read_all(files)}
 
 
 def runs_of(items: Sequence[PlanItem], plan: Plan, recorded: Recorded) -> list[RecordedRun]:
@@ -119,7 +112,7 @@ def _of_runs(claim: Claim, runs: Sequence[RecordedRun], group: Sequence[PlanItem
     verdict = claim.judge(measured, setting=setting, printed=printed)  # type: ignore[arg-type]  # files stand for runs
     if measured is runs:
         return replace(verdict, short=len(short))
-    left = f"seeds {', '.join(map(str, short))} are left out: their files have {claim.instead}"
+    left = f"left out, with {claim.instead}: seed {', '.join(map(str, short))}"
     return replace(verdict, reason=f"{verdict.reason}; {left}".removeprefix("; "))
 
 

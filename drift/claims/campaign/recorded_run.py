@@ -19,10 +19,6 @@ from drift.runs.described_run import DescribedRun
 from drift.runs.metrics import number_attributes
 
 
-class DamagedFile(OSError):
-    """The file of a run is not as it was written; neither a missing result nor a number that is none."""
-
-
 @dataclass(frozen=True)
 class RecordedRun(DescribedRun):
     """A finished run as its file keeps it (content, path): what claims and series need, without models or data."""
@@ -127,12 +123,12 @@ class RecordedRun(DescribedRun):
 
     @contextmanager
     def _sound(self) -> Iterator[None]:
-        """Refuse a damaged file, whatever it lacks, in one line."""
+        """Refuse a damaged file in one line, by an error that is neither of a missing result nor of a claim."""
         try:
             yield
         except (ValueError, KeyError, TypeError, AttributeError, IndexError) as reason:
-            text = " ".join(f"{type(reason).__name__}: {reason}".split())
-            raise DamagedFile(f"{self.path} is damaged ({text:.80}); restore or delete it.") from reason
+            what = f"{type(reason).__name__}: {str(reason).partition(chr(10))[0]:.60}"
+            raise OSError(f"{self.path} is damaged ({what}); restore or delete it.") from reason
 
     def cached(self, analysis: Callable[..., xr.Dataset], **arguments: Any) -> xr.Dataset:
         """The stored result of an analysis; those of Gram matrices with default options come from the series.
@@ -165,6 +161,6 @@ def _dataset(stored: Mapping[str, Any]) -> xr.Dataset:
 
 def _numbers(values: Any) -> np.ndarray:
     """Values of a file as an array; null is NaN. ValueError if there is text among numbers."""
-    array = np.asarray(values, dtype=object)
-    alike = {type(value) for value in array.flat} in ({str}, {int}, {bool})
-    return np.asarray(values) if alike else array.astype(np.float64)
+    array = np.asarray(values)
+    plain = array.dtype.kind in "bif" or {*map(type, np.asarray(values, dtype=object).flat)} == {str}
+    return array if plain else np.asarray(values, dtype=object).astype(np.float64)

@@ -22,6 +22,9 @@ from landscape.sweep.processor import processor_line
 FORMAT = 2
 """Of the files, and the only one that is read."""
 
+PARTS = {"name", "label", "hash", "experiment", "rounds", "block", "measured", "blocks", "points", "results"}
+"""What every file has beside its format."""
+
 DIGITS = 6
 """Significant digits of stored numbers."""
 
@@ -90,7 +93,7 @@ def read(path: Path) -> RecordedRun:
     """The run of a file.
 
     Raises:
-        ValueError: If it is no such file, or of a later format.
+        ValueError: If it is no such file, of a later format, or lacks a part, or its settings were edited.
     """
     try:
         content = json_table(path.read_bytes())
@@ -99,7 +102,12 @@ def read(path: Path) -> RecordedRun:
         raise ValueError(f"{path} is not a campaign file ({type(reason).__name__}); restore or delete it.") from None
     if number != FORMAT:
         raise ValueError(f"{path} has format {number}, this version reads {FORMAT}; read it with another fedscape.")
-    return RecordedRun(content, path)
+    if absent := PARTS - {*content}:
+        raise ValueError(f"{path} is damaged (it lacks {min(absent)}); restore or delete it.")
+    run = RecordedRun(content, path)
+    if run.experiment.hash != content["hash"]:
+        raise ValueError(f"the settings of {path} are not those of its hash; restore or delete it.")
+    return run
 
 
 def read_all(folder: Path) -> Iterator[RecordedRun]:

@@ -34,9 +34,8 @@ def best(ask: Ask, run: str, round: int, rule: str, split: str = "test", samples
     record = opened.round(round)
     kind, _, number = rule.partition(" ")
     if rule == "fedlaw":
-        mixture = ask.quick(
-            round_weights.learned_weights, opened, round, round, title=f"weights of round {round}", priority=8
-        )
+        title = f"weights of round {round}"
+        mixture = ask.quick(round_weights.learned_weights, opened, round, round, title=title, priority=8)
     elif kind == "without" and number.isdigit():
         mixture = _without(opened, record, int(number))
     elif rule in WORDS:

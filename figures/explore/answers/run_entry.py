@@ -13,6 +13,7 @@ import numpy as np
 import xarray as xr
 
 from drift.analyses.rounds.run_state import lost_from, recorded_losses
+from drift.runs.described_run import DescribedRun
 from drift.runs.growing_run import GrowingRun
 from drift.runs.metric_names import under_usual
 from drift.runs.run import Run
@@ -62,7 +63,7 @@ def entry_of(group: Sequence[Run], names: Mapping[Any, str], problem: Callable[[
         **curves(group, _number),
         "events": events(run, coherence, lost) if run.rounds() else [],
         "note": " ".join(filter(None, (note, absent, _behind(group)))),
-        "able": [] if absent or problem(called[0]) else Run(run.folder, run.context).kept("clients", least=3),
+        "able": [] if absent or problem(called[0]) else _able(run),
         "damaged": damaged,
         "state": state,
         "planned": run.experiment.rounds,
@@ -75,6 +76,11 @@ def _behind(group: Sequence[Run]) -> str:
     done = {seed_text(member): len(_listed(_growing(member))) for member in group}
     few = [f"seed {seed} has {count}" for seed, count in done.items() if count < max(done.values())]
     return f"Accuracy is of each seed's last rounds: {', '.join(few)} of {max(done.values())} rounds." if few else ""
+
+
+def _able(run: GrowingRun) -> list[int]:
+    """Rounds on disk, read or not, that kept three clients; the record remembers the sizes of cohorts."""
+    return [index for index in DescribedRun.kept(Run(run.folder, run.context), least=3) if run.cohort_size(index) >= 3]
 
 
 def _number(run: Run, name: str) -> xr.DataArray | None:

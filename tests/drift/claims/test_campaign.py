@@ -18,6 +18,7 @@ from drift.claims.campaign import records
 from drift.claims.campaign.execute import execute, recorded
 from drift.claims.campaign.judge import by_identity, diverged_of, judge, runs_of
 from drift.claims.campaign.plan import Plan, PlanItem, identity, load
+from drift.claims.campaign.recorded_run import RecordedRun
 from drift.config.load import plans, read
 from drift.simulation.shared_rounds import begin_from
 from drift.simulation.simulate import simulate
@@ -114,7 +115,7 @@ def test_runs_from_a_checkpoint_are_known_where_it_is_not_and_never_mixed_with_t
     path, text = next(iter(texts.items()))
     digest = json.loads(text)["experiment"]["init"]["digest"]
     path.write_text(text.replace(digest, "0" * 16))
-    edited = records.read(path)
+    edited = RecordedRun(json.loads(path.read_text()), path)
     path.write_text(path.read_text().replace(edited.content["hash"], edited.experiment.hash))
     with pytest.raises(ValueError, match="start from different checkpoints"):
         runs_of(plan.items, plan, by_identity(files))

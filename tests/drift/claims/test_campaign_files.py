@@ -68,8 +68,8 @@ def test_equal_steps_are_one_range():
 DAMAGES = {
     "text among numbers": lambda content: content["measured"][0]["accuracy"].__setitem__(0, "x"),
     "a shorter series": lambda content: content["measured"][0]["accuracy"].pop(),
-    "no numbers of rounds": lambda content: content.pop("measured"),
-    "no blocks": lambda content: content.pop("blocks"),
+    "a number for the metrics": lambda content: content.update(measured=1),
+    "a series without numbers": lambda content: content["blocks"].update(gain=None),
     "text in a result": lambda content: next(_of_results(content))["values"].__setitem__(0, "x"),
     "a shorter result": lambda content: next(_of_results(content))["values"].pop(),
     "a result without dimensions": lambda content: next(_of_results(content)).pop("dims"),
@@ -96,6 +96,16 @@ def test_a_damaged_file_is_refused_in_one_line_that_names_it(run, tmp_path, dama
     recorded = records.read(path)
     with pytest.raises(OSError, match=r"\.json is damaged \(.*\); restore or delete it"):
         _ = recorded.metrics(), recorded.series(), recorded.cached(update_causes, rounds=[1, 2])
+
+
+@pytest.mark.parametrize("part", sorted(records.PARTS))
+def test_a_file_that_lacks_a_part_is_refused_in_one_line_that_names_it(run, tmp_path, part):
+    path = records.write(tmp_path, run, {})
+    content = json.loads(path.read_text())
+    del content[part]
+    path.write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=rf"\.json is damaged \(it lacks {part}\); restore or delete it"):
+        records.read(path)
 
 
 def test_a_file_whose_settings_were_edited_is_refused(run, tmp_path):

@@ -244,7 +244,7 @@ def test_runs_that_are_measured_alike_count_together(short, seeds, mean, monkeyp
 def test_a_mean_never_mixes_runs_that_are_measured_in_two_ways(monkeypatch):
     verdict = _of_mixed((3,), monkeypatch)
     assert (verdict.seeds, verdict.interval.mean, verdict.short) == ((0, 1, 2), 2.0, 0)
-    assert "seeds 3 are left out: their files have the last round alone" in verdict.reason
+    assert "left out, with the last round alone: seed 3" in verdict.reason
 
 
 def _of_mixed(short, monkeypatch):

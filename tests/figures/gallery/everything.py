@@ -5,13 +5,14 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from gallery_runs import suited
+
 from drift.analyses.rounds import export_table
 from drift.runs import export_model
 from drift.runs.run import open as open_run
 from figures import cli
 from figures.commands._draw_files import draw_all
 from figures.commands._tiny_options import options
-from figures.gallery import AnyOf
 from figures.page.report import report
 from landscape.results.export import FORMS
 
@@ -29,7 +30,7 @@ def everything(folder: Path, out: Path, names: list[str]) -> None:
     lines.append([*surface, str(out / "plane_tidy.csv"), "--tidy"])
     for line in lines:
         cli.app(line, exit_on_error=False)
-    outcomes = draw_all({name: (AnyOf(runs), options(name)) for name in names}, out)
+    outcomes = draw_all({name: (suited(name, runs), options(name)) for name in names}, out)
     (out / "left_out.txt").write_text("".join(f"{one}\n" for one in outcomes.values() if isinstance(one, str)))
     report(runs[:1], out / "report.html", points=2)
 

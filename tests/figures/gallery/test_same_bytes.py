@@ -19,12 +19,13 @@ FEW = ["accuracy-rounds", "planes-random"]
 """Figures of the fast test: curves and maps."""
 
 
-MODELS = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "FEDSCAPE_TRUST": "gallery_runs:normalised"}
+MODELS = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+MODELS["FEDSCAPE_TRUST"] = "gallery_runs:normalised,adapted:build"
 """What lets a process make the models of the tests."""
 
-REFUSED = {"ranking-table", "lines-aligned", "gws-setting", "simplex-optima"}
-"""Not drawn of these runs: the first takes users and films, the second hidden
-units, the last two runs of one setting."""
+REFUSED = {"ranking-table", "lines-aligned", "gws-setting", "simplex-optima", "weights-round"}
+"""Not drawn of these runs: the first takes users and films, the second hidden units, the next two runs of one setting,
+and the last weights that differ."""
 
 
 def written(runs: Path, names: list[str], seed: int) -> dict[str, str]:
