@@ -12,14 +12,11 @@ import torch
 from torch import Tensor
 
 from landscape import plugins
-from landscape.curvature.lanczos import Lanczos, Product, dots, norm
+from landscape.curvature.lanczos import Lanczos, Product, Wide, dots, norm
 from landscape.curvature.stopping import CERTAIN, KNOWN, NEAR_ZERO, UNITS, Stop, magnitude
 
 WHICH = ("magnitude", "largest", "smallest", "both")
 """Eigenvalues that a search returns."""
-
-Wide = Callable[[], Product | None]
-"""Makes the product of a matrix in float64 (d,) -> (d,); None where there is none."""
 
 MEMORY = 2**30
 """Bytes of basis above which `extreme` uses restarts."""

@@ -14,6 +14,9 @@ from landscape.results.not_finite import NotFinite
 Product = Callable[[Tensor], Tensor]
 """A symmetric matrix: (d,) -> (d,)."""
 
+Wide = Callable[[], Product | None]
+"""Makes the product of a matrix in float64 (d,) -> (d,); None where there is none."""
+
 ROWS = 8
 """Basis vectors allocated first; doubled when full, since most searches end early."""
 
