@@ -44,7 +44,7 @@ FIGURES: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
 LONGER = ("planes-clients", "lines-fma-ima")
 """Figures of runs of 300 rounds on Fashion-MNIST, from numbers that come with fedscape."""
 
-POINTS = 11
+POINTS = 9
 """Grid points per axis of the report's landscapes."""
 
 COLUMNS = {

@@ -186,6 +186,8 @@ def require_formats(formats: Sequence[str]) -> None:
 def save(figure: Figure, stem: str | Path, formats: Sequence[str] = ("pdf", "png", "svg")) -> list[Path]:
     """Write a figure as `stem`.pdf, .png, ..: with fonts, without a date, the same bytes every time.
 
+    It is laid out for the first format; the others have its panels at the same places.
+
     Args:
         figure: Figure to write.
         stem: Path without suffix.
@@ -195,17 +197,20 @@ def save(figure: Figure, stem: str | Path, formats: Sequence[str] = ("pdf", "png
         ValueError: If a format is none of these.
     """
     require_formats(formats)
-    paths = []
+    paths, engine = [], figure.get_layout_engine()
     for name in formats:
         path = Path(f"{stem}.{name}")
         path.parent.mkdir(parents=True, exist_ok=True)
         aside = path.with_name(f".{path.name}.new")
         with context():
             figure.savefig(aside, format=name, metadata=_EMPTY[name])
+        figure.set_layout_engine("none")
         if name == "svg":
             aside.write_text(_numbered(aside.read_text(encoding="utf-8")), encoding="utf-8")
         os.replace(aside, path)
         paths.append(path)
+    if engine is not None:
+        figure.set_layout_engine(engine)
     return paths
 
 

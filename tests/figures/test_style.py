@@ -121,6 +121,24 @@ def test_places_of_axes_are_round_and_stay_in_the_layout():
         assert 0 < lefts[0] < 10 and all(ax.get_in_layout() for ax in axs[0])
 
 
+def test_all_formats_have_the_panels_of_the_first_and_the_figure_keeps_its_layout(tmp_path, monkeypatch):
+    figure = _figure()
+    engine, execute, places = figure.get_layout_engine(), ConstrainedLayoutEngine.execute, []
+
+    def counted(self: ConstrainedLayoutEngine, fig: Figure) -> None:
+        execute(self, fig)
+        places.append([ax.get_position().bounds for ax in fig.axes])
+
+    monkeypatch.setattr(ConstrainedLayoutEngine, "execute", counted)
+    style.save(figure, tmp_path / "once")
+    assert len(places) == 1
+    np.testing.assert_allclose([ax.get_position().bounds for ax in figure.axes], places[0], atol=1e-8)
+    assert figure.get_layout_engine() is engine
+    plain = Figure()
+    style.save(plain, tmp_path / "none", ("png",))
+    assert plain.get_layout_engine() is None
+
+
 def test_saving_in_an_unknown_format_names_the_known_ones(tmp_path):
     with pytest.raises(ValueError, match="'gif'; the formats are pdf, png, svg"):
         style.save(_figure(), tmp_path / "one", formats=("png", "gif"))
