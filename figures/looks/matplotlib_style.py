@@ -20,15 +20,8 @@ FOLDER = Path(__file__).parent / "styles"
 SMALL = 7 / 8
 """Size of ticks, legends and notes as a part of that of labels."""
 
-_SIZES = {
-    "axes.titlesize": 1.0,
-    "axes.labelsize": 1.0,
-    "figure.titlesize": 1.0,
-    "xtick.labelsize": SMALL,
-    "ytick.labelsize": SMALL,
-    "legend.fontsize": SMALL,
-    "legend.title_fontsize": SMALL,
-}
+_SIZES = dict.fromkeys(("axes.titlesize", "axes.labelsize", "figure.titlesize"), 1.0)
+_SIZES |= dict.fromkeys(("xtick.labelsize", "ytick.labelsize", "legend.fontsize", "legend.title_fontsize"), SMALL)
 """Sizes of texts as parts of the font's."""
 
 # of any type, as newer stubs list every key
