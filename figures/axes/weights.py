@@ -31,7 +31,8 @@ def shares(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "weights",
     ax, label = style.axes(ax), "clients, sorted by mean weight"
     top = float(values.max())
     if variable == "weight_ratio":
-        reach = float(np.clip(np.exp(abs(np.log(values.where(values > 0))).max()), 1.001, MOST))
+        furthest = np.exp(abs(np.log(values.where(values > 0))).max())
+        reach = float(np.nan_to_num(np.clip(furthest, 1.001, MOST), nan=MOST))  # all weights may be 0
         look = {"cmap": style.SIGNED, "norm": LogNorm(1 / reach, reach, clip=True), "shading": "nearest", **look}
         ax.axhline(float((values.mean("round") < 1).sum()) - 0.5, color="black", linewidth=0.9)
         values = values.where(values.isnull() | (values > 0), 1 / reach)

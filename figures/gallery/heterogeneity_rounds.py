@@ -47,6 +47,8 @@ def draw(ds: xr.Dataset) -> Figure:
             f"{style.label(name)}, {how}" + (f", seed {seed}" if ds.sizes["seed"] > 1 else ""), fontsize=style.small()
         )
     axs[0, 2].set_axis_off()
+    if axs[0, 0].containers and ds.sizes["class"] <= 12:  # bars of few rounds
+        axs[0, 2].legend(*axs[0, 0].get_legend_handles_labels(), title="class", loc="center left", ncols=2)
     for ax, (variable, label) in zip(axs[1], _SHOWN.items(), strict=True):
         curves.curve(ds, ax=ax, variable=variable, label=label)
         weighted = curves.mean(ds[variable].sel(algorithm=algorithms[0]), "seed")

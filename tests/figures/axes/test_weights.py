@@ -45,6 +45,8 @@ def test_ratios_of_weights_are_logarithmic_about_one_and_a_line_parts_those_belo
     np.testing.assert_allclose(mesh.norm([1 / reach, 1, reach]), [0, 0.5, 1], atol=1e-9)
     assert list(ax.lines[0].get_ydata()) == [1.5, 1.5], "two clients of three have a mean below 1"
     assert mesh.get_array().min() > 0, "a weight of 0 has the colour of the lowest"
+    nothing = weights.shares(0 * ds, ax=_ax(), variable="weight_ratio").collections[0]
+    assert nothing.get_clim() == (1 / weights.MOST, weights.MOST), "no weight at all"
 
 
 def test_balance_leaves_out_rounds_without_shrinking():
