@@ -26,7 +26,7 @@ _LOOKS: dict[str, tuple[str, str, str, Any]] = {
     "data": ("difference of data", "#0072B2", "s", "--"),
     "sampling": ("sampling of clients", "#D55E00", "D", "-."),
     "drift": ("drift of local steps", "#009E73", "^", (0, (5, 1, 1, 1, 1, 1))),
-    "noise": ("minibatch noise", "#E69F00", "v", ":"),
+    "noise": ("minibatch noise", "#C08400", "v", ":"),
 }
 
 
