@@ -110,6 +110,27 @@ def test_a_damaged_round_is_a_line_and_the_rounds_before_it_stay(jobs, tmp_path)
         assert one.ask("landscape", run=run.name, round=1, points=3)["plane"]["points"] == [3, 3]
 
 
+@pytest.mark.parametrize("index", [0, 1, 2])
+def test_a_round_whose_file_is_missing_is_a_line_and_the_others_are_shown(jobs, tmp_path, index):
+    run = tiny.trained(tmp_path)
+    (run.folder / "rounds" / f"{index:06}.safetensors").unlink()
+    line = f"Round {index} of run {run.name} is missing. To restore it: fedscape verify {run.folder} --repair"
+    with page(tmp_path, jobs=jobs) as one:
+        shown = entry(one, run.name)
+        assert (shown["state"], shown["able"], shown["damaged"][index]) == ("damaged", [0, 1, 2], line)
+        assert shown["note"] == f"Round {index} is damaged; the others are shown."
+        for other in {0, 1, 2} - {index}:
+            landscape = one.ask("landscape", run=run.name, round=other, points=3)
+            assert len(landscape["why"]) == 4 and landscape["cohort"][0]["own_after"] is not None
+            one.ask("point", run=run.name, round=other, spot=[0, 0])
+            one.ask("weights", run=run.name, round=other, weights={str(landscape["cohort"][0]["id"]): 1})
+            one.ask("samples", run=run.name, round=other)
+        for kind, more in {"landscape": {"points": 3}, "point": {"spot": [0, 0]}, "samples": {}}.items():
+            assert one.error(kind, run=run.name, round=index, **more) == line
+        for kind, more in {"path": {"run": run.name}, "publish": {"runs": [run.name]}}.items():
+            assert one.error(kind, **more) == line, "of all rounds: refused, not made of those that are there"
+
+
 def test_a_truncated_round_takes_no_other_seed_with_it(jobs, tmp_path):
     damaged, sound = (tiny.trained(tmp_path, "rounds=12", f"seed={seed}") for seed in (5, 6))
     path = damaged.folder / "rounds" / "000009.safetensors"

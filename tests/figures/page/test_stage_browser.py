@@ -275,6 +275,21 @@ def test_the_picture_can_be_saved(opened, form, begins):
     assert form == "PNG" or content.count(b">, seed 5<") == 3, "which of the seeds a landscape is of"
 
 
+@pytest.mark.parametrize("width", [390, 700, 1400])
+def test_words_of_a_saved_picture_do_not_lie_over_one_another(opened, width):
+    page = opened("#round=2&runs=fedavg,fedlaw&view=map", viewport={"width": width, "height": 900})
+    page.click("#stage .save summary")
+    with page.expect_download() as started:
+        page.click("#stage .save button:has-text('(SVG)')")
+    drawing = pathlib.Path(started.value.path()).read_text()
+    over = page.evaluate("""(drawing) => { document.body.innerHTML = drawing;
+        const boxes = [...document.querySelectorAll('body > svg > text')].map(one => [one.textContent, one.getBBox()]);
+        return boxes.flatMap(([words, a], i) => boxes.slice(i + 1).filter(([, b]) => a.x < b.x + b.width - 1
+            && b.x < a.x + a.width - 1 && a.y < b.y + b.height - 2 && b.y < a.y + a.height - 2)
+            .map(([other]) => [words, other])); }""", drawing)  # fmt: skip
+    assert over == []
+
+
 def test_the_tour_leads_through_five_addresses(opened):
     page = opened("#round=2&runs=fedavg,fedlaw&view=map")
     page.click("#stage .rail button:has-text('Tour')")
