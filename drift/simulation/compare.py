@@ -76,7 +76,9 @@ def train_all(
     """
     by_name = {experiment.slug: experiment for experiment in experiments}
     if not by_name:
-        raise ValueError("nothing to train; give a method and a seed or more, as in --methods fedavg ima --seeds 8 9.")
+        raise ValueError(
+            "nothing to train; give one method and one seed or more, as in --methods fedavg ima --seeds 8 9."
+        )
     if workers < 1:
         raise ValueError(f"workers is {workers}; give 1 or more.")
     for experiment in by_name.values():

@@ -34,7 +34,9 @@ def begin_from(run: Run, experiment: Experiment, *, runs: str | Path) -> int:
         raise ValueError(f"{run.name} and {folder.name} differ in more than their method; they share no rounds.")
     shared, done = experiment.method.rounds_shared(run.method, experiment.rounds), run.committed
     if done > shared:
-        raise ValueError(f"{run.name} has {done} rounds and {folder.name} shares {shared}; train that from round 0.")
+        raise ValueError(
+            f"{run.name} has {done} rounds and {folder.name} shares {shared}; train the latter from round 0."
+        )
     if run.about["versions"] != versions():
         raise ValueError(
             f"{run.name} was trained by {run.about['versions']}, this is {versions()}; train it from round 0."

@@ -92,7 +92,7 @@ def _with_feet(
     feet = np.stack([projected.mark_alpha.values, projected.mark_beta.values], axis=1)
     identity = np.eye(len(models), len(sweep.basis) + len(models), k=len(sweep.basis))
     origin, axes = (
-        np.pad(rows, [(0, 0)] * (rows.ndim - 1) + [(0, len(models))]) for rows in (sweep.origin, sweep.axes)
+        np.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, len(models))]) for array in (sweep.origin, sweep.axes)
     )
     names = [str(name) for name in projected.mark.values]
     rows = np.concatenate([identity, np.where(inside[:, None], identity, origin + feet @ axes)])
