@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 
 import pytest
@@ -56,6 +57,21 @@ def test_a_run_that_kept_no_clients_has_no_landscape_and_says_what_to_do(jobs, t
         for kind, more in {"landscape": {}, "point": {"spot": [0, 0]}, "weights": {"weights": {"0": 1}}}.items():
             assert "kept" in one.error(kind, run=run.name, round=1, **more)
         assert "kept no global model" in one.error("path", run=run.name)
+
+
+def test_a_run_with_one_client_or_one_round_says_what_to_set(jobs, tmp_path):
+    client = tiny.trained(tmp_path, "clients.number=1", "clients.per_round=1", "clients.partition=iid")
+    round_ = tiny.trained(tmp_path, "rounds=1")
+    with page(tmp_path, jobs=jobs) as one:
+        assert entry(one, client.name)["note"].endswith("no landscape. Train with --set clients.per_round=3.")
+        assert len(one.ask("path", run=client.name, points=5)["marks"]) == 3
+        assert "kept one global model so far" in (line := one.error("path", run=round_.name))
+        assert line.endswith("Train with --set rounds=2.")
+        for run in (round_, tiny.trained(tmp_path, "rounds=2")):
+            one.wait(lambda message, run=run: run.name in json.dumps(message))
+            value = one.ask("landscape", run=run.name, round=0, points=3)
+            said = " ".join(sentence["text"] for sentence in value["why"])
+            assert not re.search(r"\bnan\b| - | 1 rounds", said), said
 
 
 def test_a_client_without_samples_is_part_of_no_plane_and_costs_nothing(jobs, tmp_path):

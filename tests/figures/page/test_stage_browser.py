@@ -57,6 +57,18 @@ def test_seeds_are_one_line_with_a_band_and_one_entry_with_its_range(opened, con
     assert len(after) == 4 and not set(before) & set(after)  # a span zooms all of them
 
 
+def test_a_band_that_lies_above_and_below_the_ticked_runs_is_not_drawn(opened):
+    page = opened("#round=2&runs=fedavg&view=map")
+    spread = "[...document.querySelectorAll('#stage .curves .spread')].map(one => one.getAttribute('d')[0])"
+    assert page.evaluate(spread) == ["M"] * 4
+    page.evaluate(f"""() => {{ const run = {VIEW}.runs[1], above = (values) => values.map(value => value + 50);
+        run.curves.accuracy = above(run.curves.accuracy);
+        run.ends.accuracy = run.ends.accuracy.map(above);
+        {VIEW}.version += 1;
+        {VIEW}.render(); }}""")
+    assert page.evaluate(spread) == ["M"] * 3
+
+
 def test_compared_losses_have_equally_many_decimals(opened):
     page = opened("#round=2&runs=fedavg,fedlaw&view=map")
     text = page.locator("#stage .sentences li").first.text_content()
@@ -247,6 +259,12 @@ def test_a_phone_shows_it_without_scrolling_sideways(opened):
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     sides = page.evaluate("[...document.querySelectorAll('#stage .plate')].map(one => one.clientWidth)")
     assert all(330 <= side <= 390 for side in sides)
+
+
+def test_a_phone_that_is_held_sideways_begins_with_a_picture_on_its_first_screen(opened):
+    page = opened(viewport={"width": 844, "height": 390})
+    assert page.evaluate("document.querySelector('#stage .plate').getBoundingClientRect().top") < 300
+    assert page.evaluate("document.documentElement.scrollWidth") <= 844
 
 
 def test_a_drag_across_the_curves_zooms_and_a_double_click_shows_all(opened):
