@@ -46,7 +46,7 @@ ROOMS = {
     "figures": 155,
     "figures/assistants": 295,
     "figures/axes": 1575,
-    "figures/commands": 2630,
+    "figures/commands": 2625,
     "figures/explore": 2450,
     "figures/films": 610,
     "figures/gallery": 5080,

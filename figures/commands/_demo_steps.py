@@ -182,8 +182,7 @@ def _page(folders: list[Path], path: Path) -> list[dict[str, Any]]:
     report(runs, path, points=POINTS)
     numbers = summary(runs, samples=SAMPLES)
     numbers["drift_ratio"] = numbers.change_variance / numbers.client_variance
-    names = [name for name in COLUMNS if name != "method"]
     return [
-        {"method": str(name), **{column: float(numbers[column].sel(algorithm=name)) for column in names}}
+        {"method": str(name), **{column: float(numbers[column].sel(algorithm=name)) for column in list(COLUMNS)[1:]}}
         for name in numbers.algorithm.values
     ]

@@ -197,7 +197,7 @@ def save(figure: Figure, stem: str | Path, formats: Sequence[str] = ("pdf", "png
         ValueError: If a format is none of these.
     """
     require_formats(formats)
-    paths, engine = [], figure.get_layout_engine()
+    engine = figure.get_layout_engine()
     for name in formats:
         path = Path(f"{stem}.{name}")
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -208,10 +208,8 @@ def save(figure: Figure, stem: str | Path, formats: Sequence[str] = ("pdf", "png
         if name == "svg":
             aside.write_text(_numbered(aside.read_text(encoding="utf-8")), encoding="utf-8")
         os.replace(aside, path)
-        paths.append(path)
-    if engine is not None:
-        figure.set_layout_engine(engine)
-    return paths
+    figure.set_layout_engine(engine or "none")
+    return [Path(f"{stem}.{name}") for name in formats]
 
 
 def _numbered(svg: str) -> str:
