@@ -100,7 +100,13 @@ def _convert(module: nn.Module, dtype: torch.dtype, device: torch.device) -> nn.
     return module
 
 
-plain = copies.convert
+def _tensor(data: Any, *, device: Any = None, **options: Any) -> Tensor:
+    """`torch.tensor`, which does not ask the mode how to make a tensor of this device."""
+    made = new_tensor(data, **options)
+    return made if device is None else made.to(device)
+
+
+plain, new_tensor = copies.convert, torch.tensor
 
 
 @contextmanager
@@ -111,5 +117,6 @@ def second_device(monkeypatch: Any) -> Iterator[torch.device]:
             if getattr(module, "convert", None) is plain:
                 patched.setattr(module, "convert", _convert)
         patched.setattr(vmap_points, "DEVICES", (DEVICE.type,))
+        patched.setattr(torch, "tensor", _tensor)
         with Both():
             yield DEVICE

@@ -65,7 +65,7 @@ def require_symmetry(problem: CurvatureProblem) -> None:
 
 def wide_product(problem: CurvatureProblem) -> Product | None:
     """Products of a problem's matrix in float64; None for a problem in float64, and where the model has none."""
-    flat, wide = problem.flat, problem.theta.to(torch.float64 if problem.theta.device.type != "mps" else torch.float32)
+    flat, wide = problem.flat, problem.theta.to(torch.float64)
     if wide.dtype == problem.theta.dtype:
         return None
     try:

@@ -9,13 +9,15 @@ from second_device import second_device
 
 import landscape
 from landscape import models
+from landscape.model.model import plain
 from landscape.model.samples import Samples
 from landscape.model.task import Task
+from landscape.sweep import vmap_points
 from tests.oracles import thetas
 
 
 def _task(name: str) -> Task:
-    shape = (1, 16, 16) if name == "cnn_fmnist" else (1, 5, 6)
+    shape = {"cnn_fmnist": (1, 16, 16), "resnet8": (3, 8, 8), "linear": (6,)}.get(name, (1, 5, 6))
     generator = torch.Generator().manual_seed(3)
     samples = Samples(torch.rand(12, *shape, generator=generator), torch.arange(12) % 10)
     return Task(models.build_model(name, shape, 10, seed=0), {"train": samples, "test": samples[:7]})
@@ -47,6 +49,20 @@ def test_numbers_on_a_second_device_are_those_of_the_cpu(name, number, monkeypat
     with second_device(monkeypatch) as device:
         found = np.asarray(NUMBERS[number](task, three.to(device)))
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["cnn_fmnist", "resnet8", "linear"])
+def test_points_are_batched_on_a_second_device(name, monkeypatch):
+    task, batches, whole = _task(name), [], vmap_points.batch_points
+    three = plain(thetas(task, 3, spread=0.05))
+    how = {"groups": torch.arange(7) % 2, "statistics": "recomputed" if name == "resnet8" else None}
+    expected = landscape.evaluate(task, three, ROWS, **how)
+    monkeypatch.setattr(vmap_points, "batch_points", lambda *given: batches.append(whole(*given)) or batches[-1])
+    with second_device(monkeypatch) as device:
+        found = landscape.evaluate(task, three.to(device), ROWS, **how)
+    assert len(batches) == 1 and batches[0] is not None  # where a batch fails, points are evaluated one by one
+    for metric, values in expected.items():
+        torch.testing.assert_close(found[metric], values, rtol=1e-4, atol=1e-6)
 
 
 def test_a_tensor_that_stays_on_the_cpu_raises_as_on_a_gpu(monkeypatch):
