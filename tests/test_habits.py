@@ -46,7 +46,6 @@ IN_PLACE = {"in_place", "IN_PLACE"}
 """The adverb, which is no noun."""
 
 PUBLIC = {
-    ("drift/runs/run_files.py", "kept"),
     ("drift/runs/described_run.py", "kept"),
     ("drift/store/round_record.py", "kept"),
     ("drift/claims/campaign/records.py", "kept"),  # as Run.kept, which it stands in for

@@ -177,6 +177,10 @@ class HandRun:
         stored = {"clients": "clients", "globals": "end"}[what]
         return [made.index for made in self.records if getattr(made, stored) is not None]
 
+    def keeps(self, index: int, what: str = "clients") -> bool:
+        """Whether a round stored them."""
+        return index in self.kept(what)
+
     def require_round(self, index: int) -> int:
         """Number of a round that is there."""
         return self.round(index).index
