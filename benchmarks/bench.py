@@ -22,6 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SETTINGS = {
     "landscape": "--models cnn_fmnist cnn_cifar10 resnet8 resnet20 mlp transformer --points 6 --samples 1000 "
     "--rounds 3 --only ours expert compiled classic loss-landscapes --skip-memory",
+    "ablation": "--points 4 --rounds 3",
     "hessian": "",
     "training": "--cases cnn_fmnist cnn_cifar10 mlp_digits --rounds 3",
     "start": "",

@@ -24,7 +24,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -142,7 +142,7 @@ def table(name: str, chosen: argparse.Namespace, rates: dict[str, float]) -> dic
     for run, note in result["missing"].items():
         print(f"  {run:14}{note}")
     if chosen.device == "cpu":
-        result["layers"] = layers_share(runs["ours"])
+        result["layers"] = time_share(runs["ours"], LAYERS)
         bound = f"without the rest it would be {1 / result['layers']:.2f} times as fast"
         print(f"  {result['layers']:.0%} of ours is inside torch's layers: {bound}")
     if chosen.device.startswith("cuda"):
@@ -153,12 +153,12 @@ def table(name: str, chosen: argparse.Namespace, rates: dict[str, float]) -> dic
     return result
 
 
-def layers_share(work: Callable[[], Any]) -> float:
-    """Share of its time that work spends inside torch's layers, forward and backward."""
+def time_share(work: Callable[[], Any], names: Sequence[str]) -> float:
+    """Share of its time that work spends inside operations of torch, by their names."""
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
         work()
     spent = {event.key: event.self_cpu_time_total for event in profile.key_averages()}
-    return sum(spent.get(name, 0.0) for name in LAYERS) / sum(spent.values())
+    return sum(spent.get(name, 0.0) for name in names) / sum(spent.values())
 
 
 def _utilisation(work: Callable[[], Any]) -> float | str:

@@ -33,6 +33,8 @@ SOLVERS = ("PyHessian", "curvlinops", "hessian-eigenthings")
 EPYCS = {"25-1": "Milan (Zen 3)", "25-17": "Genoa (Zen 4)", "26-2": "Turin (Zen 5)"}
 """Generation of an AMD EPYC by its family and model."""
 
+MEAN = "geometric mean"
+
 Row = tuple[str, str, dict[str, str]]
 """Work, what fedscape takes, and a cell per other program."""
 
@@ -101,7 +103,23 @@ def planes(content: Mapping[str, Any]) -> list[Row]:
             (f"{table['model']}, {table['points']}^2 points, {table['samples']} samples", seconds, _cells(ratio, LOOPS))
         )
     means = {name: statistics.geometric_mean(values) for name, values in ratios.items() if len(values) == len(rows)}
-    return [*rows, (f"geometric mean of {len(rows)} models", "", _cells(means, LOOPS))] if len(rows) > 1 else rows
+    return [*rows, (f"{MEAN} of {len(rows)} models", "", _cells(means, LOOPS))] if len(rows) > 1 else rows
+
+
+def choices(content: Mapping[str, Any]) -> list[Row]:
+    """Rows of benchmarks.ablation: sweeps with another choice, by model, and shares of the sweep's own time.
+
+    A model that a choice does not change counts as 1 in the geometric mean.
+    """
+    models, ratios = content["shares"], {**content["ratios"]}
+    ratios.pop("expert's loop", None)  # in the table of planes
+    rows: list[Row] = []
+    for model, shares in models.items():
+        cells = {name: f"{row[model]:.2f}" for name, row in ratios.items() if model in row}
+        cells |= {f"in {name}": f"{share:.0%}" for name, share in shares.items()}
+        rows.append((model, "", {head: cells.get(head, "") for head in [*ratios, *cells]}))
+    means = {name: statistics.geometric_mean(row.get(model, 1.0) for model in models) for name, row in ratios.items()}
+    return [*rows, (f"{MEAN} of {len(rows)} models", "", _cells(means, {name: name for name in means}))]
 
 
 def training(content: Mapping[str, Any]) -> list[Row]:
@@ -159,6 +177,7 @@ def cards(content: Mapping[str, Any]) -> list[Row]:
 
 PARTS: dict[str, tuple[str, Callable[[Mapping[str, Any]], list[Row]]]] = {
     "Planes": ("landscape", planes),
+    "Choices of a sweep, each alone": ("ablation", choices),
     "Curvature": ("hessian", curvature),
     "Training, an epoch of ten clients": ("training", training),
     "Start": ("start", starts),
@@ -183,7 +202,9 @@ def _named(machine: Mapping[str, Any]) -> str:
 
 
 def _table(machines: Mapping[int, Sequence[Sequence[Any]]]) -> str:
-    works = dict.fromkeys(row[0] for rows in machines.values() for row in rows)
+    works = sorted(
+        dict.fromkeys(row[0] for rows in machines.values() for row in rows), key=lambda work: work.startswith(MEAN)
+    )  # a mean stands below the models of its machine
     heads = list(dict.fromkeys(head for rows in machines.values() for row in rows for head in row[2]))
     lines = [["work", "machine", "fedscape", *heads], ["---"] * (3 + len(heads))]
     for work in works:

@@ -64,6 +64,28 @@ def test_machines_stand_one_below_the_other_for_each_work(tmp_path):
     assert _cells(text, "geometric") == [["geometric mean of 2 models", "1", "", "2.50", "2.00", "1.58"]]
 
 
+def test_a_geometric_mean_stands_below_the_models_of_every_machine(tmp_path):
+    pairs = {"first": ("din", "mlp"), "second": ("resnet8", "lenet5")}
+    folders = [
+        _results(tmp_path / name, "landscape", [_plane(one, [1.0], expert=2.0) for one in pair])
+        for name, pair in pairs.items()
+    ]
+    text = tables([summary(folder, "quiet", None, {}) for folder in folders])
+    works = [line.split("|")[1].partition(",")[0] for line in text.splitlines() if "samples|" in line or "mean" in line]
+    assert works == ["din", "mlp", "resnet8", "lenet5", *["geometric mean of 2 models"] * 2]
+
+
+def test_a_choice_of_sweeps_has_its_mean_over_all_models(tmp_path):
+    ratios = {"never": {"mlp": 4.0, "din": 1.0}, "small": {"din": 0.81}, "expert's loop": {"mlp": 3.0, "din": 3.0}}
+    shares = {"mlp": {"products": 0.9}, "din": {"products": 0.755}}
+    content = {"processor": MACHINE, "ratios": ratios, "shares": shares}
+    (tmp_path / "ablation.json").write_text(json.dumps(content))
+    text = tables([summary(tmp_path, "quiet", None, {})])
+    assert _cells(text, "work") == [["work", "machine", "fedscape", "never", "small", "in products"]]
+    assert _cells(text, "mlp") == [["mlp", "1", "", "4.00", "", "90%"]]
+    assert _cells(text, "geometric") == [["geometric mean of 2 models", "1", "", "2.00", "0.90", ""]]
+
+
 def test_a_machine_keeps_what_was_not_measured_again_and_takes_nothing_from_another_one(tmp_path):
     folder = _results(tmp_path, "landscape", [_plane("mlp", [4.0], expert=5.0)])
     earlier = summary(folder, "quiet", None, {})

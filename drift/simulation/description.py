@@ -19,6 +19,7 @@ from drift.plugins import trust
 from drift.store import chain, files
 from drift.training.data import Data
 from landscape.model.layout import Entry
+from landscape.plugins.public_names import version
 
 
 def described(folder: Path, experiment: Experiment) -> dict[str, Any]:
@@ -85,9 +86,5 @@ def describe_stop(folder: Path, reason: str) -> None:
 
 def versions() -> dict[str, str]:
     """Versions that the bits of a run depend on, in addition to its settings."""
-    return {
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "numpy": np.__version__,
-        "machine": platform.machine(),
-    }
+    programs = {"fedscape": version("fedscape"), "python": platform.python_version(), "torch": torch.__version__}
+    return programs | {"numpy": np.__version__, "machine": platform.machine()}

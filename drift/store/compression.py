@@ -4,7 +4,7 @@
     numbers, the next ones, and so on; each plane is one zstd frame.
 
 A model after local training differs from its start in the lower half of each number's bits: the two upper planes shrink
-to almost nothing, the two lower ones are noise and keep their size. Sizes: docs/performance.md.
+to almost nothing, the two lower ones are noise and keep their size.
 """
 
 from __future__ import annotations

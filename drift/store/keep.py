@@ -21,7 +21,7 @@ class Keep(BaseModel):
         dtype: "float32" stores client models exactly; "bfloat16 deltas" stores their difference to the start
             in 16 bits, half the space, not exact to the last bits.
         compress: Compress client models without loss: about two thirds of the space of float32, three times the time to
-            write (docs/performance.md).
+            write (`python -m benchmarks.recording`).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import metadata
-
 from cyclopts import App
+
+from landscape.plugins.public_names import version
 
 HELP = """Loss landscapes and client drift of federated learning: train, store every round, analyse, draw.
 
@@ -18,18 +18,11 @@ CODES = """Exit codes: 0 done; 2 a mistake or a problem, one line on stderr; 1 a
 """
 
 
-def _version() -> str:
-    try:
-        return metadata.version("fedscape")
-    except metadata.PackageNotFoundError:
-        return "not installed"
-
-
 app = App(
     name="fedscape",
     help=HELP,
     help_epilogue=CODES,
-    version=_version,
+    version=lambda: version("fedscape") or "not installed",
     result_action="return_value",
     suppress_keyboard_interrupt=False,
 )

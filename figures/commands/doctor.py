@@ -10,12 +10,12 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from fedscape import packages as ours
+from landscape.plugins.public_names import version
 
 EXTRAS = {"data": "huggingface_hub", "parquet": "pyarrow", "explore": "tornado", "notebook": "jupyterlab", "hf": "peft"}
 EXTRAS |= {
@@ -90,7 +90,7 @@ def python() -> Check:
 def libraries() -> Check:
     """Versions of the core dependencies."""
     versions = {name: version(name) for name in NEEDED}
-    absent = [name for name, value in versions.items() if value is None]
+    absent = [name for name, value in versions.items() if not value]
     advice = f"install what is absent: pip install {' '.join(absent)}" if absent else ""
     text = ", ".join(f"{name} {value}" for name, value in versions.items() if value)
     return Check("libraries", text, advice, broken=bool(absent))
@@ -222,14 +222,6 @@ def available_cores() -> int:
         if limit != "max":
             count = min(count, max(1, round(int(limit) / int(period))))
     return count
-
-
-def version(distribution: str) -> str | None:
-    """Version of an installed distribution; None where there is none."""
-    try:
-        return metadata.version(distribution)
-    except metadata.PackageNotFoundError:
-        return None
 
 
 def _imported(name: str) -> Any:

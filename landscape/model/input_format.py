@@ -48,8 +48,8 @@ def habits(module: nn.Module, inputs: Inputs) -> Habits:
     if not result.channels_last and multiprocessing.parent_process() is None:
         warnings.warn(
             f"{type(module).__name__} does not work on images with channels last in memory (`x.view(...)` behind "
-            "a convolution does not), so images stay contiguous, and its convolutions are slower on a CPU "
-            "(docs/performance.md has figures). `x.flatten(1)` or `x.reshape(...)` instead of `view` avoids this.",
+            "a convolution does not), so images stay contiguous, and its convolutions are slower on a CPU. "
+            "`x.flatten(1)` or `x.reshape(...)` instead of `view` avoids this.",
             stacklevel=2,
         )
     return result

@@ -7,7 +7,7 @@ import difflib
 import importlib
 import sys
 from collections.abc import Mapping
-from importlib.metadata import version
+from importlib import metadata
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -54,6 +54,14 @@ def lazy(package: str) -> list[str]:
 
     sys.modules[package].__class__ = Lazy
     return sorted(public)
+
+
+def version(distribution: str) -> str:
+    """Version of an installed distribution; "" where there is none."""
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return ""
 
 
 def _hint(package: str, public: Mapping[str, str], name: str) -> str:

@@ -5,6 +5,7 @@ import pytest
 import tiny
 import torch
 
+import drift
 from drift.config.load import read, validated
 from drift.simulation.simulate import simulate
 from drift.store import files
@@ -38,6 +39,10 @@ def test_the_gram_matrix_holds_start_previous_step_and_updates(tmp_path):
     assert first.gram[PREVIOUS, PREVIOUS] == 0
     assert first.gram[START, START] > 0
     assert first.gram[STEP, CLIENTS] != 0
+
+
+def test_a_run_says_which_version_trained_it(tmp_path):
+    assert tiny.trained(tmp_path).about["versions"]["fedscape"] == drift.__version__
 
 
 def test_training_again_returns_the_run_and_trains_nothing(tmp_path):

@@ -10,6 +10,8 @@ import pytest
 import torch
 from torch import nn
 
+import drift
+from drift.analyses.landscapes.sweeps import client_sweep
 from landscape.geometry.lines import line
 from landscape.geometry.planes import plane
 from landscape.model.samples import Samples
@@ -60,6 +62,16 @@ def test_the_error_is_below_the_stated_one_and_the_tolerance_on_many_planes():
         np.testing.assert_array_equal(ds.mark_loss, full.mark_loss)
         assert np.abs(ds.loss - full.loss).max() <= ds.loss_interpolation_worst
         assert ds.attrs["error_interpolated_in"] in ("log", "linear")
+
+
+@pytest.mark.slow
+def test_a_fifth_of_the_points_is_enough_on_ten_planes_through_clients(tmp_path):
+    run = drift.simulate("digits-shards2", "rounds=10", runs=tmp_path)
+    for index in run.kept("clients"):
+        _, _, sweep = client_sweep(run, index, None, points=41, margin=0.3)
+        full = surface(run.task, sweep, metrics=("loss",))
+        ds = interpolated_surface(run.task, sweep, known=full, metrics=("loss",))
+        assert ds.attrs["evaluated"] <= 0.2 * full.loss.size and _away(ds, full) < 0.01
 
 
 @pytest.mark.seconds
