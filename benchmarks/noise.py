@@ -96,7 +96,7 @@ def experiment(setting: tuple, rounds: int) -> Experiment:
 
 def all_replays(run: drift.Run, index: int) -> list[Replays]:
     """Inner products of the replays of all clients: of each estimate, and last of the reference."""
-    plan = plan_replays(run, index, all_clients=True, replays=2, fractions=(1.0,))
+    plan = plan_replays(run, index, clients="all", replays=2, fractions=(1.0,))
     every = range(MOST * TIMES + REFERENCE)
     plan = replace(plan, recorded={}, jobs=[(*job[:2], dict.fromkeys(job[2], every)) for job in plan.jobs])
     done = [one for job in plan.jobs for one in replay(run, job)]
@@ -140,8 +140,8 @@ def measure(run: drift.Run, rounds: Sequence[int]) -> dict[str, np.ndarray]:
     return {name: np.array(values) for name, values in rows.items()}
 
 
-def cost(turns: int, cases: Sequence[tuple[int, tuple[float, ...]]], name: str, *settings: str) -> str:
-    """Processor time of replays of the cohort, R at fractions, over that of a round; medians of runs in turn."""
+def cost(turns: int, cases: Sequence[dict[str, Any]], name: str, *settings: str) -> str:
+    """Processor time of the analysis of a round with options over that of a round; medians of runs in turn."""
     rounds, used = [], []
     for seed in range(turns):
         with tempfile.TemporaryDirectory() as folder:
@@ -154,15 +154,12 @@ def cost(turns: int, cases: Sequence[tuple[int, tuple[float, ...]]], name: str, 
             rounds.append((seconds[2] - seconds[1]) / (SHORT - 1))  # without what a run costs beside its rounds
             drift.noise_or_drift(run, rounds=[0], replays=2)  # loads modules and reads the data
             used.append([])
-            for replays, fractions in cases:
+            for case in cases:
                 before = time.process_time()
-                drift.noise_or_drift(run, rounds=[run.committed - 1], replays=replays, fractions=fractions)
+                drift.noise_or_drift(run, rounds=[run.committed - 1], **case)
                 used[-1].append(time.process_time() - before)
     over = np.median(np.array(used) / np.array(rounds)[:, None], axis=0)
-    parts = [
-        f"{replays} replays, {len(fractions)} fractions {one:.2f} rounds"
-        for (replays, fractions), one in zip(cases, over, strict=True)
-    ]
+    parts = [f"{case} {one:.2f} rounds" for case, one in zip(cases, over, strict=True)]
     return f"{name} {' '.join(settings[:-4])}: round {np.median(rounds):.2f} s; {'; '.join(parts)}"
 
 
@@ -223,9 +220,10 @@ def main() -> None:
     if options.what == "cost":
         short = ("keep.globals=all", "keep.clients=all", "clients.partition=shards")
         short += ("clients.partition.shards=2",)
-        cases = ((2, (1.0,)), (3, (1.0,)), (3, (0.125, 0.25, 0.5, 1.0)))
+        cases: list[dict[str, Any]] = [{"replays": 2}, {"replays": 3}]
+        cases += [{**case, "clients": 5} for case in cases] + [{"replays": 3, "fractions": (0.125, 0.25, 0.5, 1.0)}]
         for epochs in (1, 5):
-            print(cost(5, (*cases, (10, (1.0,))), "common-fmnist", f"local.epochs={epochs}", *short), flush=True)
+            print(cost(5, [*cases, {"replays": 10}], "common-fmnist", f"local.epochs={epochs}", *short), flush=True)
         print(cost(2, cases, "common-fmnist", "local.epochs=5", "task.model=cnn_fmnist", *short), flush=True)
         return
     names = [*SETTING, *(f"{part} %" for part in PARTS), "spread %"]

@@ -123,15 +123,15 @@ def resolve_round(run: Run, index: int, what: str) -> int:
     Raises:
         LookupError: If the run has no such round, or it kept none; lists those that did.
     """
+    if index >= 0 and run.keeps(index, what):
+        return run.require_round(index)
     available = run.kept(what)
     if -len(available) <= index < 0:
         return available[index]
-    if index not in available:
-        run.require_round(index)
-        text = ", ".join(map(str, available[:20])) or "none"
-        advice = "Name one of these." if run.about.get("imported") else f"Train with --set keep.{what}=all."
-        raise LookupError(f"run {run.name} kept no {what} in round {index}; kept: {text}. {advice}")
-    return index
+    run.require_round(index)
+    text = ", ".join(map(str, available[:20])) or "none"
+    advice = "Name one of these." if run.about.get("imported") else f"Train with --set keep.{what}=all."
+    raise LookupError(f"run {run.name} kept no {what} in round {index}; kept: {text}. {advice}")
 
 
 def selected_rounds(run: Run, what: str, rounds: Sequence[int] | None, default: int | None) -> list[int]:

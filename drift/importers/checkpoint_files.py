@@ -99,9 +99,7 @@ def _advice(names: list[str]) -> str:
     ]
     if programs:
         return f"They fit --pattern {' or '.join(dict.fromkeys(programs))}."
-    return (
-        f"Expected without a pattern are round_000/global.pt, round_000/client_0.pt and so on ({', '.join(SUFFIXES)})."
-    )
+    return f"Expected without pattern: round_000/global.pt, round_000/client_0.pt and so on ({', '.join(SUFFIXES)})."
 
 
 def _list_files(folder: Path) -> tuple[list[str], list[str]]:
@@ -136,9 +134,7 @@ def _match(
             client = match.groupdict().get("client", "")
             key = int(match["round"]), int(client) if client.isdecimal() else client
             if key in fits:
-                raise ValueError(
-                    f"{fits[key]} and {path} are both round {key[0]}, client {key[1]}; narrow the pattern."
-                )
+                raise ValueError(f"{fits[key]} and {path} are both round {key[0]}, client {key[1]}; narrow it.")
             fits[key] = path
         if fits:
             used |= {_without_choice(path.relative_to(folder).as_posix()) for path in fits.values()}

@@ -35,9 +35,7 @@ class Patterns:
 
     def __post_init__(self) -> None:
         if self.clients is None and self.globals is None:
-            raise ValueError(
-                "give a pattern of client models or of global models, as in round{round}/client{client}.pt."
-            )
+            raise ValueError("give a pattern of client models or global models, as in round{round}/client{client}.pt.")
         for text, client in ((self.clients, True), (self.globals, False), (self.starts, False)):
             if text is not None:
                 _require(text, client)

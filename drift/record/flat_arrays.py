@@ -106,8 +106,11 @@ class FlatArrays:
         arrays = self._arrays(state)
         return self._join(arrays, self.parameters), self._join(arrays, self.buffers)
 
-    def completed(self, state: State, start: Vectors) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    def completed(self, state: State, start: Vectors, narrow: bool = False) -> tuple[np.ndarray, np.ndarray, list[str]]:
         """The same of a client that sent a part of the tensors: the others are those of `start`, and are named.
+
+        Args:
+            narrow: Whether a smaller tensor is the leading block of that of `start`, as in HeteroFL.
 
         Raises:
             ValueError: If it sent none of them, one under another name, an adapter more, or one of another shape.
@@ -122,7 +125,11 @@ class FlatArrays:
             raise ValueError(self._absent(remaining[0], arrays))
         if more := [name for name in foreign if ".lora_" in name]:
             raise ValueError(f"the run has no adapter {more[0]!r}; record unlike adapters by `landscape.products`.")
-        filled = self.named(*start) | arrays
+        filled = {**(received := self.named(*start)), **arrays}
+        for name in received.keys() & arrays.keys() if narrow else ():
+            tensor, block = received[name].copy(), tuple(map(slice, arrays[name].shape))[: received[name].ndim]
+            if tensor[block].shape == arrays[name].shape:
+                tensor[block], filled[name] = arrays[name], tensor
         return self._join(filled, self.parameters), self._join(filled, self.buffers), remaining
 
     def _arrays(self, state: State) -> dict[str, np.ndarray]:

@@ -40,9 +40,7 @@ class RecordedFiles:
         self.next: int = header["next"]
         if self.next:
             if header.get("run") != about.get("run"):
-                raise Damaged(
-                    self._path, f"is of another run than {folder / 'run.json'}", "Record into another folder."
-                )
+                raise Damaged(self._path, f"is of another run than {folder / 'run.json'}", "Record in another folder.")
             (known := chain.read(folder)).require(*known.wrong)
         self._before: str = header.get("before", "")
         self._require_last_round()
@@ -93,7 +91,7 @@ class RecordedFiles:
             return
         arrays, _ = numpy_files.read_tensors(self._folder / "rounds" / f"{self.next - 1:06d}.safetensors")
         if not np.array_equal(arrays.get("end", self.state["theta"]), self.state["theta"]):
-            raise Damaged(self._path, f"does not follow round {self.next - 1}", "Record into another folder.")
+            raise Damaged(self._path, f"does not follow round {self.next - 1}", "Record in another folder.")
 
     def _state_stamp(self) -> tuple[int, int] | None:
         return None if (stated := stamp(self._path)) is None else (stated.inode, stated.written)

@@ -75,9 +75,7 @@ class Recorder:
         for policy in (clients, globals):
             keep_rules.require(policy)
             if rounds is None and keep_rules.counts_from_the_end(policy):
-                raise ValueError(
-                    f"policy {policy!r} counts from the last round; give the number of rounds by rounds=N."
-                )
+                raise ValueError(f"policy {policy!r} counts from the last round; give their number by rounds=N.")
         self.folder = Path(folder)
         self._names = (parameters, buffers)
         self._rounds = rounds
@@ -167,9 +165,9 @@ class Recorder:
             start: The model that the clients received; None: the last global model.
             metrics: Numbers of the round, such as loss (nats), error and accuracy (fractions) on test data.
             weights: Aggregation weights by client, scaled to sum 1 unless they give `end` as is; None: by samples.
-            unequal: What differs by client: `start_round` (whose start it trained from), `start` (that model, where the
-                round is not recorded), `steps`, `sent` (its model as the server decoded it, where it was compressed,
-                clipped or noised), `stopped` (True: it took part and sent nothing, and `clients` leaves it out).
+            unequal: What differs by client: `start_round` (it trained from that start), `start` (that model, if not
+                recorded), `steps`, `sent` (its model as decoded, if compressed, clipped or noised), `stopped` (True: it
+                sent nothing, `clients` lacks it), `narrow` (True: its tensors are leading blocks, as in HeteroFL).
             index: Number of the round; None: the next.
 
         Returns:

@@ -13,9 +13,10 @@ Stated = Mapping[Any, Mapping[str, Any]]
 """What is stated of unequal clients, by client and `KINDS`."""
 
 KINDS = {"steps": "steps", "start_round": "late", "start": "own start", "sent": "sent", "stopped": "stopped"}
+KINDS["narrow"] = "partial"
 """What a round may state of a client, and the word for it in the description of the run."""
 
-STATED = "{client: {'start_round': 2, 'start': model, 'steps': 40, 'sent': model, 'stopped': True}}, any of them"
+STATED = "{client: {'start_round': 2, 'start': model, 'steps': 4, 'sent': model, 'stopped': True, 'narrow': True}}, any"
 
 CLIENTS = "{client: (model, number of samples)}"
 NUMBERS = "numbers by name, as in {'accuracy': 0.9}, NaN where there is none"
@@ -39,9 +40,7 @@ def round_numbers(clients: Any, end: Any, start: Any, metrics: Any) -> dict[str,
             raise ValueError(f"clients[{client!r}] is a {type(entry).__name__}; give a pair, as in {CLIENTS}.")
         size = entry[1].item() if np.ndim(entry[1]) == 0 and hasattr(entry[1], "item") else entry[1]
         if not isinstance(size, int | float) or not 0 <= size < 1 << 63 or size != int(size):
-            raise ValueError(
-                f"client {client!r} has {size!r} samples; give a whole number, 0 or more, as in {CLIENTS}."
-            )
+            raise ValueError(f"client {client!r} has {size!r} samples; give a whole number from 0 on, as in {CLIENTS}.")
 
     if metrics is not None and not isinstance(metrics, Mapping):
         raise ValueError(f"metrics is a {type(metrics).__name__}; give {NUMBERS}.")
@@ -66,7 +65,8 @@ def require_unequal(unequal: Any, clients: Mapping[Any, Any], number: int) -> St
         if unknown := [name for name in about if name not in KINDS]:
             raise ValueError(f"unequal[{client!r}] has {unknown[0]!r}; give {STATED}.")
         stopped = about.get("stopped", False)
-        if not isinstance(stopped, bool) or (client in clients) == stopped or (stopped and len(about) > 1):
+        flags = {type(about.get(name, False)) for name in ("stopped", "narrow")}
+        if flags != {bool} or (client in clients) == stopped or (stopped and len(about) > 1):
             what = "clients has it" if client in clients else "clients lacks it; only {'stopped': True} says so"
             raise ValueError(f"unequal[{client!r}] is {dict(about)!r:.60}, and {what}; give {STATED}.")
         for name, most in {"steps": np.inf, "start_round": number}.items():

@@ -85,17 +85,18 @@ class RecordedCohort:
             ValueError: If a model is of another layout, a client has no number of samples or no weight, `sent` lacks a
                 tensor that its model has, or the weights have no finite sum above 0.
         """
-        finite, excluded, partial, recorded = [], [], dict[int, list[bool]](), dict[str, None]()
+        finite, excluded, partial, recorded = [], [], dict[int, tuple[list[bool], State, bool]](), dict[str, None]()
         for client_id, client in sorted(zip(ids, clients, strict=False)):
             (state, size), about = clients[client], unequal.get(client, {})
+            narrow = about.get("narrow", False)
             if weights is not None and client not in weights:
                 raise ValueError(f"weights gives none of client {client!r}; it has {list(weights)[:8]}.")
             try:
                 begun, begin = origin(about)
-                trained, buffers, absent = flat.completed(state, begin)
+                trained, buffers, absent = flat.completed(state, begin, narrow)
                 theta = trained
                 if "sent" in about:
-                    theta, buffers, lacking = flat.completed(about["sent"], begin)
+                    theta, buffers, lacking = flat.completed(about["sent"], begin, narrow)
                     if more := sorted({*lacking} - {*absent}):
                         raise ValueError(f"sent lacks tensor {more[0]!r}, which its model has; give all, as decoded.")
             except ValueError as reason:
@@ -103,8 +104,8 @@ class RecordedCohort:
             if begin is not start:
                 theta, trained = (start[0] + (model - begin[0]) for model in (theta, trained))
             recorded |= dict.fromkeys(absent)
-            if absent:
-                partial[client_id] = [name not in absent for name, _ in flat.parameters]
+            if absent or narrow:
+                partial[client_id] = [name not in absent for name, _ in flat.parameters], state, narrow
             if all(np.isfinite(array).all() for array in (theta, buffers, trained)):
                 weight = size if weights is None else weights[client]
                 unlike = about.get("steps", np.nan), begun, trained
@@ -114,11 +115,15 @@ class RecordedCohort:
         numbers, sizes, shares, models, statistics, steps, rounds, exact = (
             zip(*finite, strict=True) if finite else ((),) * 8
         )
-        named = {name for about in unequal.values() for name in about}
+        named = {name for about in unequal.values() for name, value in about.items() if value is not False}
         stated = {"steps": np.array(steps), "start_round": np.array(rounds, np.int64)}
         stated |= {"stopped": np.array(sorted(ids[len(clients) :]), np.int64)}
         stated = {name: values for name, values in stated.items() if name in named and len(values)}
-        stated |= {"partial_tensors": np.array(list(partial.values()), np.int64)} if partial else {}
+        stated |= {"partial_tensors": np.array([row for row, *_ in partial.values()], np.int64)} if partial else {}
+        if "narrow" in named:
+            nothing = np.full_like(start[0], np.nan), np.full_like(start[1], np.nan)
+            rows = [flat.completed(state, nothing, narrow)[0] for _, state, narrow in partial.values()]
+            stated["partial_entries"] = ~np.isnan(rows)
         share = np.array(shares, np.float64)
         share = share if weights is not None or share.any() else np.ones(len(finite))  # no client has samples
         empty, total = flat.vectors_of(0), share.sum()

@@ -136,10 +136,14 @@ class DescribedRun(ABC):
             what: Which of them.
             least: Fewest clients of a round, for "clients".
         """
+        return [index for index in self.rounds() if self.keeps(index, what, least=least)]
+
+    def keeps(self, index: int, what: str = "clients", *, least: int = 1) -> bool:
+        """Whether `kept` lists a round of the run; no other round is looked at."""
         rounds, keep = self.experiment.rounds, self.experiment.keep
-        keeps = keep.keeps_clients if what == "clients" else keep.keeps_globals
-        enough = what != "clients" or self.experiment.clients.per_round >= least
-        return [index for index in self.rounds() if enough and keeps(index, rounds)]
+        if what != "clients":
+            return keep.keeps_globals(index, rounds)
+        return self.experiment.clients.per_round >= least and keep.keeps_clients(index, rounds)
 
     def trained(self, index: int) -> np.ndarray:
         """Clients that trained in round `index`: the cohort, or all with `clients.train_all`, ascending."""

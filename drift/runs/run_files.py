@@ -183,18 +183,19 @@ class RunFiles(DescribedRun):
             raise LookupError(f"run {self.name} has no round {index}; it has {present}.")
         return number
 
-    def kept(self, what: str = "clients", *, least: int = 1) -> list[int]:
-        """Rounds with stored "clients" or "globals".
+    def keeps(self, index: int, what: str = "clients", *, least: int = 1) -> bool:
+        """Whether a round stores "clients" or "globals".
 
         Args:
+            index: Number of the round.
             what: Which of them.
-            least: Fewest clients of a round, for "clients". Rounds of other programs differ in their number of clients;
-                one in which no client replied stored none.
+            least: Fewest clients of the round, for "clients". Rounds of other programs differ in their number of
+                clients; one in which no client replied stored none.
         """
-        stored = super().kept(what)
+        stored = super().keeps(index, what)
         if what != "clients" or (least == 1 and not self.about.get("imported")):
             return stored
-        return [index for index in stored if self.cohort_size(index) >= least]
+        return stored and self.cohort_size(index) >= least
 
     def cohort_size(self, index: int) -> float:
         """Number of clients of a round; infinite where the file cannot be read, so that reading it says why."""

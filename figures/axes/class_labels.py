@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from figures.axes.curves import require_values
 from figures.axes.fit import CELL
+from figures.axes.matrices import LABELS, name_ticks
 from figures.looks import palette, style
-
-LABELS = 34
-"""Classes named on an axis; of more, every second, third and so on."""
 
 
 def bubbles(ds: xr.Dataset, *, ax: Axes | None = None, largest: float = 60, **look: Any) -> Axes:
@@ -55,51 +54,51 @@ def put_bubbles(
     ax.set_ylabel("class")
 
 
-def class_bars(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "cohort_share", over: str = "round") -> Axes:
-    """Stacked bars of class shares, one bar per round (or client); the parts of a few bars are named.
+def class_bars(
+    ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "cohort_share", over: str = "round", top: float = 1.0
+) -> Axes:
+    """Stacked bars of class shares, one bar per round (or client), their parts named; of many bars a map.
 
-    Where names are longer than three letters, parts and the legend have the number of the class.
+    Where names are longer than three letters, parts and the legend have the number of the class. The map has a row per
+    class: ten colours of thin bars are not told apart in grey.
 
     Args:
         ds: `variable` over `over` and class.
         ax: Axes to draw into; the current ones of pyplot by default.
         variable: Variable of `ds` to draw.
         over: Dimension along the horizontal axis.
+        top: Share at the upper end of the colours of a map.
     """
     shares = require_values(ds[variable].transpose(over, "class"))
     ax = style.axes(ax)
-    bottom, width = np.zeros(shares.sizes[over]), 0.92 if shares.sizes[over] <= 30 else 1.0
-    positions = shares[over].values
-    areas = len(positions) > _MOST_BARS and bool((np.diff(positions) == 1).all())  # bars without gaps, drawn at once
-    edges = np.append(positions, positions[-1] + 1) - 0.5 if areas else positions
-    names = [style.literal(name) for name in shares["class"].values]
-    numbered = len(bottom) <= _NAMED_BARS and max(len(str(name)) for name in shares["class"].values) > 3
+    names, positions = [style.literal(name) for name in shares["class"].values], shares[over].values
+    ax.grid(False)
+    if len(positions) > _MOST_BARS:
+        look: dict[str, Any] = {"shading": "nearest", "cmap": style.sequential(), "vmin": 0, "rasterized": True}
+        mesh = ax.pcolormesh(positions, np.arange(len(names)), shares.values.T, vmax=top, **look)
+        name_ticks(ax.yaxis, names)
+        cast(Figure, ax.figure).colorbar(mesh, ax=ax, label=style.text(shares))
+        return style.name_axes(ax, over, "class", integers=6)
+    bottom = np.zeros(len(positions))
+    numbered = max(len(str(name)) for name in shares["class"].values) > 3
     for index, (colour, name) in enumerate(zip(shade(len(names)), names, strict=True)):
         height = shares.isel({"class": index}).fillna(0).values
-        label = f"{index} {name}" if numbered else name
         if shares.any() and not height.any():
             continue  # no bar has it
-        if areas:
-            lower, upper = (np.append(ends, ends[-1]) for ends in (bottom, bottom + height))
-            ax.fill_between(edges, lower, upper, step="post", color=colour, label=label, linewidth=0)
-        else:
-            ax.bar(positions, height, width, bottom=bottom, color=colour, label=label, linewidth=0)
+        label = f"{index} {name}" if numbered else name
+        ax.bar(positions, height, 0.92, bottom=bottom, color=colour, label=label, linewidth=0)
         for position, bar, low in zip(positions, height, bottom, strict=True):
-            if len(bottom) <= _NAMED_BARS and bar >= _NAMED_SHARE:
-                look: dict[str, Any] = {"ha": "center", "va": "center", "gid": CELL, "path_effects": style.outline()}
+            if bar >= _NAMED_SHARE:
+                look = {"ha": "center", "va": "center", "gid": CELL, "path_effects": style.outline()}
                 ax.text(position, low + bar / 2, str(index) if numbered else name, fontsize=style.small(), **look)
         bottom += height
-    ax.grid(False)
     ax.set_ylim(0, 1)
     ax.margins(x=0.01)
     return style.name_axes(ax, over, style.text(shares), integers=6)
 
 
-_NAMED_BARS, _NAMED_SHARE = 12, 0.1
-"""Most bars whose parts are named, and the share from which on a part is."""
-
-_MOST_BARS = 100
-"""Bars up to which each part of each is an artist of its own."""
+_MOST_BARS, _NAMED_SHARE = 12, 0.1
+"""Most bars, and the share from which on a part of one is named."""
 
 
 def shade(count: int) -> list[Any]:

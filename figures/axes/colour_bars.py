@@ -54,6 +54,7 @@ def colorbar(
     cmap: str | Colormap | None = None,
     below: Sequence[Axes] = (),
     inside: Axes | None = None,
+    scale: str = "the scale",
 ) -> None:
     """One colour bar of common levels for several maps, with a few round ticks; as long as the maps are drawn.
 
@@ -62,29 +63,32 @@ def colorbar(
     Args:
         below: Those of the maps that the bar lies below; by default it stands beside all.
         inside: An empty cell of the grid that the bar lies in instead.
+        scale: What the part lies above, in words; without any, another bar says it.
     """
     cells = list(axs)
     maps = [ax for ax in cells if ax.has_data()] or cells
     beyond = clipped(maps, float(levels[-1]))
     with style.context():
-        scale = ScalarMappable(norm(levels), cmap or style.sequential())
-        text = f"{label}{_beyond(beyond, below)}" if beyond >= 0.005 else label
+        colours = ScalarMappable(norm(levels), cmap or style.sequential())
+        text = f"{label}{_beyond(beyond, below, scale)}" if beyond >= 0.005 and scale else label
         location = {"location": "bottom", "pad": 0.01, "aspect": 30} if below else {"pad": 0.02, "aspect": 25}
         extend = "max" if beyond > 0 else "neither"
         if inside is not None:
             cell = inside.inset_axes((0.05, 0.55, 0.9, 0.08), label="<colorbar>")
-            bar = figure.colorbar(scale, cax=cell, orientation="horizontal", label=text, extend=extend)
+            bar = figure.colorbar(colours, cax=cell, orientation="horizontal", label=text, extend=extend)
         else:
-            bar = figure.colorbar(scale, ax=list(below) or maps, label=text, extend=extend, **location)
+            bar = figure.colorbar(colours, ax=list(below) or maps, label=text, extend=extend, **location)
         upright = not below and inside is None
         if upright:
             _match_height(bar.ax, maps)
+        elif below:
+            _set_thickness(bar.ax)
         round_ticks(bar, levels, tall=upright)
 
 
-def _beyond(share: float, below: Sequence[Axes]) -> str:
+def _beyond(share: float, below: Sequence[Axes], scale: str) -> str:
     """Which part of the maps lies above the scale, as the end of a label; in its own line beside or below one map."""
-    return f"{' ' if len(below) > 1 else chr(10)}({100 * share:.0f} % above the scale)"
+    return f"{' ' if len(below) > 1 else chr(10)}({100 * share:.0f} % above {scale})"
 
 
 def round_ticks(bar: Colorbar, levels: np.ndarray, *, tall: bool) -> None:
@@ -126,6 +130,19 @@ def _match_height(bar: Axes, maps: Sequence[Axes]) -> None:
         ax.set_box_aspect((ax.get_box_aspect() or 1.0) * scale)  # as wide as before
         left, low = box.x0 + visible.x1 - cells.x1, visible.y0 + (box.y0 - original.y0) * scale
         return Bbox.from_bounds(left, low, box.width, box.height * scale)
+
+    bar.set_axes_locator(located)  # type: ignore[arg-type]  # matplotlib gives it the axes
+
+
+def _set_thickness(bar: Axes) -> None:
+    """Make a horizontal colour bar as thick as small text is high, however long it is."""
+    inside = cast("Callable[[Axes, RendererBase], Bbox]", bar.get_axes_locator())
+    figure = cast(Figure, bar.get_figure(root=True))
+
+    def located(ax: Axes, renderer: RendererBase) -> Bbox:
+        box = inside(ax, renderer)
+        ax.set_box_aspect(style.small() / 72 / (box.width * figure.get_figwidth()))
+        return box
 
     bar.set_axes_locator(located)  # type: ignore[arg-type]  # matplotlib gives it the axes
 

@@ -124,21 +124,11 @@ def kalman_gains(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes
         pooled = [values[np.isfinite(values)] for values in pooled]
         positions = np.arange(len(pooled)) + (number - (len(groups) - 1) / 2) * width
         line = {"color": "#333333", "linewidth": 0.7}
-        boxes = ax.boxplot(
-            pooled,
-            **{
-                "positions": positions,
-                "widths": width * 0.8,
-                "patch_artist": True,
-                "manage_ticks": False,
-                "medianprops": {**line, "color": "black", "linewidth": 1.2},
-                "boxprops": dict(line),
-                "whiskerprops": dict(line),
-                "capprops": dict(line),
-                "flierprops": {"marker": ".", "markersize": 2.5, "markeredgecolor": "#777777"},
-                **look,
-            },
-        )
+        parts: dict[str, Any] = {name: dict(line) for name in ("boxprops", "whiskerprops", "capprops")}
+        parts["medianprops"] = {**line, "color": "black", "linewidth": 1.2}
+        parts["flierprops"] = {"marker": ".", "markersize": 2.5, "markeredgecolor": "#777777"}
+        where = {"positions": positions, "widths": width * 0.8, "patch_artist": True, "manage_ticks": False}
+        boxes = ax.boxplot(pooled, **{**where, **parts, **look})
         for box in boxes["boxes"]:
             box.set(facecolor=tuple(1 - (1 - pale[number]) * (1 - colour)), hatch=_HATCHES[number % len(_HATCHES)])
         if len(groups) > 1:

@@ -120,7 +120,7 @@ def _wrap(text: Text, room: float, *, tall: bool = False) -> bool:
         return False
     longest = max(map(_length, words.split("\n")))
     most = max(6, int(longest * room / size))
-    lines = [line for paragraph in words.split("\n") for line in _lines(paragraph, most)]
+    lines = [line for paragraph in words.split("\n") for line in _even(paragraph, most)]
     text.set_text("\n".join(lines))
     return text.get_text() != words
 
@@ -129,6 +129,14 @@ def _length(line: str) -> int:
     """Letters of a line; a formula counts without its commands and braces."""
     plain = re.sub(r"\\[a-zA-Z]+", "x", re.sub(r"\$([^$]*)\$", lambda at: re.sub(r"[{}^_]|\\[,;]", "", at[1]), line))
     return len(plain)
+
+
+def _even(line: str, most: int) -> list[str]:
+    """The fewest lines with this many letters at most, of nearly one length."""
+    lines = _lines(line, most)
+    while len(lines) > 1 and len(shorter := _lines(line, most := most - 1)) == len(lines):
+        lines = shorter
+    return lines
 
 
 def _lines(line: str, most: int) -> list[str]:

@@ -22,8 +22,8 @@ LABELS = 34
 LETTERS = 60
 """Letters side by side on a horizontal axis; names of more are upright."""
 
-WRITTEN = 12
-"""Rows up to which the numbers stand in the cells."""
+WRITTEN, MARKED = 12, 60
+"""Rows up to which the numbers stand in the cells, and up to which cells below 0 have a minus."""
 
 
 def matrix(
@@ -60,9 +60,24 @@ def matrix(
     ax.set_ylabel(style.text(values[rows]))
     if max(values.shape) <= WRITTEN:
         _write(ax, values.values)
+    else:
+        minus(ax, values.values < 0)
     if bar:
         cast(Figure, ax.figure).colorbar(image, ax=ax, label=style.text(values), shrink=0.9)
     return ax
+
+
+def minus(ax: Axes, cells: np.ndarray, x: float = 0.0) -> None:
+    """A minus on some cells: the colours of both signs are equally dark in grey print; on small cells none.
+
+    Args:
+        cells: Which, over rows and columns.
+        x: The middle of the first cell, in both directions.
+    """
+    rows, columns = np.nonzero(cells)
+    if max(cells.shape) <= MARKED and len(rows):
+        look: dict[str, Any] = {"color": "black", "markersize": 2.4, "markeredgewidth": 0.6, "linestyle": ""}
+        ax.plot(columns + x, rows + x, marker="_", path_effects=style.outline(1.4), **look)
 
 
 def name_ticks(axis: Axis, names: Sequence[str], positions: Sequence[float] | None = None) -> None:

@@ -10,7 +10,6 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patheffects import withStroke
 from matplotlib.ticker import MaxNLocator
 
 from figures.axes.colour_bars import colorbar, common_levels, norm, remember
@@ -21,7 +20,7 @@ from figures.selection.sampling_error import SURE
 from landscape.surfaces.minimum import fitted_minimum, label_minimum
 from landscape.surfaces.sampling_error import SUFFIX
 
-__all__ = ["colorbar", "common_levels", "contour", "direction", "ends", "norm", "profile", "row", "scale_bar"]
+__all__ = ["colorbar", "common_levels", "contour", "direction", "ends", "norm", "profile"]
 
 
 def contour(
@@ -94,45 +93,6 @@ def _hatch_lowest(ds: xr.Dataset, variable: str, dims: tuple[str, str], ax: Axes
     ax.contour(*grid, levels=[SURE], colors="white", linewidths=0.8, linestyles="--")
 
 
-def scale_bar(ax: Axes) -> Axes:
-    """Show a round distance by a bar with its length at the lower right of a map, in place of ticks on its axes."""
-    ax.set(xticks=[], yticks=[])
-    (left, right), low = ax.get_xlim(), ax.get_ylim()[0]
-    power = 10.0 ** np.floor(np.log10(0.45 * (right - left)))
-    length = float(power * max(step for step in (1, 2, 5) if step * power <= 0.45 * (right - left)))
-    end, room = right - 0.06 * (right - left), 0.08 * (ax.get_ylim()[1] - low)
-    halo = [withStroke(linewidth=2.6, foreground="black", alpha=0.6)]
-    (bar,) = ax.plot([end - length, end], [low + room] * 2, color="white", linewidth=1.4, solid_capstyle="butt")
-    bar.set(path_effects=halo, zorder=6)
-    look: dict[str, Any] = {"fontsize": style.small(), "color": "white", "path_effects": halo, "zorder": 6}
-    ax.annotate(f"{length:g}", (end - length / 2, low + room), (0, 2), textcoords="offset points", ha="center", **look)
-    return ax
-
-
-def row(figure: Figure, axs: Sequence[Axes], planes: Sequence[xr.Dataset], variable: str, **look: Any) -> None:
-    """Maps of planes side by side: those of one kind on common levels with one bar, each kind with its own.
-
-    Global models of successive rounds are so close that the levels of client planes would show them in one colour.
-    Bars lie below the maps of their kind, of those in several rows below the last ones.
-
-    Args:
-        planes: Planes through clients or globals, those of one kind in succession.
-        look: Passed to `contour`, but `top` to `common_levels`.
-    """
-    top = look.pop("top", 0.9)
-    kinds = [str(plane.attrs.get("analysis", "")) for plane in planes]
-    for kind in dict.fromkeys(kinds):
-        indices = [index for index, other in enumerate(kinds) if other == kind]
-        values = [planes[index][variable] for index in indices]
-        levels = common_levels(*values, log=variable == "loss", top=top)
-        for index in indices:
-            contour(planes[index], ax=axs[index], variable=variable, levels=levels, **look)
-        shown = [axs[index] for index in indices]
-        last = [ax for ax in shown if style.is_beside(ax, shown[-1])]
-        named = f"\nall {len(shown)} maps of clients" if len(last) < len(shown) else ""
-        colorbar(figure, shown, levels, style.text(values[0]) + named, below=last)
-
-
 def profile(
     ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "loss", log: bool | None = None, **look: Any
 ) -> Axes:
@@ -188,15 +148,8 @@ def ends(ax: Axes, first: str, second: str) -> None:
     """Name the two models of a line, at t = 0 and t = 1, above the axes."""
     for at, name in ((0, first), (1, second)):
         ax.axvline(at, color=style.GLOBAL, linewidth=0.6, linestyle=":", zorder=1)
-        ax.annotate(
-            name,
-            (at, 1),
-            xycoords=("data", "axes fraction"),
-            xytext=(0, 2),
-            textcoords="offset points",
-            ha="center",
-            fontsize=style.small(),
-        )
+        note = ax.annotate(name, (at, 1), (0, 2), ("data", "axes fraction"), "offset points")
+        note.set(ha="center", fontsize=style.small())
 
 
 def _minimum(ds: xr.Dataset, variable: str, first: str, second: str, ax: Axes) -> tuple[float, float]:
@@ -212,7 +165,7 @@ def _minimum(ds: xr.Dataset, variable: str, first: str, second: str, ax: Axes) -
         ax.annotate(_NOTES[state], (0.5, 0), (0, -1), **look, fontsize=style.small(), ha="center", va="top")
         return np.nan, np.nan
     x, y, wide, high = (float(ds[f"minimum_{name}"]) for name in (first, second, f"{first}_error", f"{second}_error"))
-    bars: dict[str, Any] = {"ecolor": "white", "elinewidth": 0.7, "markersize": 4.5, "zorder": 4, "clip_on": True}
+    bars: dict[str, Any] = {"ecolor": "white", "elinewidth": 0.7, "markersize": 8.0, "zorder": 4, "clip_on": True}
     ring: dict[str, Any] = {"markerfacecolor": "none", "markeredgecolor": "white", "markeredgewidth": 0.9}
     across, up = (_within(ds[name], at, error) for name, at, error in ((first, x, wide), (second, y, high)))
     ax.errorbar(x, y, xerr=across, yerr=up, fmt="o", **bars, **ring)

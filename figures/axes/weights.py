@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm
 from matplotlib.ticker import MaxNLocator, NullFormatter
 
 from figures.axes.curves import require_values
@@ -22,25 +23,32 @@ def shares(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "weights",
         ax: Axes to draw into; the current ones of pyplot by default.
         variable: Variable of `ds` to draw.
         ds: The variable over round and client. "weight_ratio", the weight over the client's share of the data, is
-            drawn in a diverging map centred at 1.
+            drawn in a diverging logarithmic map centred at 1; a line parts the clients with a mean below 1.
         look: Passed to `Axes.pcolormesh`.
     """
     values = require_values(ds[variable].transpose("client", "round"))
     values = values.isel(client=np.argsort(values.mean("round").values, kind="stable"))
-    ax = style.axes(ax)
+    ax, label = style.axes(ax), "clients, sorted by mean weight"
     top = float(values.max())
     if variable == "weight_ratio":
-        reach = max(float(abs(values - 1).max()), 1e-3)
-        look = {"cmap": style.SIGNED, "vmin": 1 - reach, "vmax": 1 + reach, "shading": "nearest", **look}
+        furthest = np.exp(abs(np.log(values.where(values > 0))).max())
+        reach = float(np.nan_to_num(np.clip(furthest, 1.001, MOST), nan=MOST))  # all weights may be 0
+        look = {"cmap": style.SIGNED, "norm": LogNorm(1 / reach, reach, clip=True), "shading": "nearest", **look}
+        ax.axhline(float((values.mean("round") < 1).sum()) - 0.5, color="black", linewidth=0.9)
+        values = values.where(values.isnull() | (values > 0), 1 / reach)
         ax.set_facecolor("#e4e4e4")
+        label += " (line: 1)"
     else:
         look = {"cmap": style.sequential(), "vmin": 0, "vmax": top if top > 0 else 1, "shading": "nearest", **look}
     mesh = ax.pcolormesh(values["round"].values, np.arange(len(values)), np.ma.masked_invalid(values.values), **look)
     mesh.set_rasterized(True)
     ax.grid(False)
     ax.yaxis.set_major_locator(MaxNLocator(6, integer=True))
-    return style.name_axes(ax, "round", "clients, sorted by mean weight", integers=5)
+    return style.name_axes(ax, "round", label, integers=5)
 
+
+MOST = 8.0
+"""Ratio of a weight to a share, or of a share to a weight, beyond which colours do not differ."""
 
 FEW = 20
 """Runs below which a distribution is a dot per run in place of a histogram."""

@@ -88,7 +88,7 @@ class Session:
             function, values = accepted(kind, args)
             content = {"value": function(ask, **values)}
         except CancelledError:
-            content = {"error": "cancelled."}
+            content = {"error": "It was cancelled. It begins again when you come back to it."}
         except Exception as reason:  # noqa: BLE001 - becomes the page's line
             content = {"error": plain_line(reason)}
         try:

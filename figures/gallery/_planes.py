@@ -9,11 +9,15 @@ from typing import Any
 import numpy as np
 import torch
 import xarray as xr
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.patheffects import withStroke
 
 from drift.analyses.landscapes import minima, planes
 from drift.runs.run import Run
+from figures.axes.colour_bars import clipped, colorbar, common_levels
+from figures.axes.surfaces import contour
 from figures.gallery import _runs
 from figures.looks import style
 
@@ -79,6 +83,59 @@ def key(figure: Figure, axs: np.ndarray, models: str, **how: Any) -> Figure:
         )
     ]
     return style.key(figure, axs.flat, handles=marks, columns=3, **how)
+
+
+def maps(
+    figure: Figure,
+    axs: Sequence[Axes],
+    planes: Sequence[xr.Dataset],
+    variable: str,
+    kinds: Sequence[str] = (),
+    **look: Any,
+) -> None:
+    """Maps of planes side by side: those of one kind on common levels with one bar, each kind with its own.
+
+    Global models of successive rounds are so close that the levels of client planes would show them in one colour.
+    Bars lie below the maps of their kind, of those in several rows below the last ones. Where an equal part of each
+    kind lies above its scale, the first bar says so of all.
+
+    Args:
+        planes: Planes through clients or globals, those of one kind in succession.
+        kinds: Of each plane; by default the analysis that it is a result of.
+        look: Passed to `contour`, but `top` to `common_levels`.
+    """
+    top, groups, scales = look.pop("top", 0.9), dict[str, list[int]](), dict[str, np.ndarray]()
+    for index, kind in enumerate(kinds or [str(plane.attrs.get("analysis", "")) for plane in planes]):
+        groups.setdefault(kind, []).append(index)
+    for kind, indices in groups.items():
+        values = [planes[index][variable] for index in indices]
+        scales[kind] = common_levels(*values, log=variable == "loss", top=top)
+        for index in indices:
+            contour(planes[index], ax=axs[index], variable=variable, levels=scales[kind], **look)
+    above = {f"{clipped([axs[index] for index in groups[kind]], levels[-1]):.2f}" for kind, levels in scales.items()}
+    scale = "each scale" if len(groups) > 1 and len(above) == 1 else "the scale"
+    for kind, indices in groups.items():
+        shown = [axs[index] for index in indices]
+        last = [ax for ax in shown if style.is_beside(ax, shown[-1])]
+        named = f"\nall {len(shown)} maps of clients" if len(last) < len(shown) else ""
+        label = style.text(planes[indices[0]][variable]) + named
+        colorbar(figure, shown, scales[kind], label, below=last, scale=scale)
+        scale = "" if scale == "each scale" else scale
+
+
+def scale_bar(ax: Axes) -> Axes:
+    """Show a round distance by a bar with its length at the lower right of a map, in place of ticks on its axes."""
+    ax.set(xticks=[], yticks=[])
+    (left, right), low = ax.get_xlim(), ax.get_ylim()[0]
+    power = 10.0 ** np.floor(np.log10(0.45 * (right - left)))
+    length = float(power * max(step for step in (1, 2, 5) if step * power <= 0.45 * (right - left)))
+    end, room = right - 0.06 * (right - left), 0.08 * (ax.get_ylim()[1] - low)
+    halo = [withStroke(linewidth=2.6, foreground="black", alpha=0.6)]
+    (bar,) = ax.plot([end - length, end], [low + room] * 2, color="white", linewidth=1.4, solid_capstyle="butt")
+    bar.set(path_effects=halo, zorder=6)
+    look: dict[str, Any] = {"fontsize": style.small(), "color": "white", "path_effects": halo, "zorder": 6}
+    ax.annotate(f"{length:g}", (end - length / 2, low + room), (0, 2), textcoords="offset points", ha="center", **look)
+    return ax
 
 
 def largest_triangle(run: Run, index: int) -> list[int]:

@@ -68,7 +68,8 @@ def mark_averaging(ds: xr.Dataset, axs: Iterable[Axes]) -> None:
     for ax in axs:
         ax.axvline(start, color="#555555", linewidth=0.9, linestyle=":", zorder=1)
         about: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points", "ha": "right"}
-        ax.annotate("IMA averages from here", (start, 0), (-3, 3), **about, fontsize=style.small())
+        note = ax.annotate("IMA averages from here", (start, 0), (-3, 3), **about, fontsize=style.small())
+        note.set_path_effects(style.outline(2.4))
     before = next(iter(ds.data_vars.values())).sel(round=rounds[rounds < start])
     groups: dict[bytes, list[str]] = {}
     for name, values in curves.split_algorithms(before):

@@ -162,7 +162,7 @@ def _labels(ds: xr.Dataset, ax: Axes) -> None:
     by_position = ds[["class_share"]].assign_coords(client=np.arange(ds.sizes["client"]))
     class_labels.class_bars(by_position, ax=ax, variable="class_share", over="client")
     matrices.name_ticks(ax.xaxis, [str(client) for client in ds.client.values])
-    if ds.sizes["class"] <= 12 and (ax.containers or ax.collections):
+    if ds.sizes["class"] <= 12 and ax.containers:
         where: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1, 0.5), "title": "class"}
         if style.is_narrow():
             where = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.55), "ncols": 3}

@@ -31,25 +31,24 @@ def data(run: Run) -> xr.Dataset:
 
 
 def draw(ds: xr.Dataset) -> Figure:
-    """Stacked classes of the cohorts of one seed; below, three similarities, dotted by data size."""
+    """Classes of the cohorts of one seed, in one scale; below, three similarities, dotted by data size."""
     figure, axs = style.panels(2, 3, height=4.2, stacked=2, cell=0.8)
     algorithms = [str(name) for name, _ in curves.split_algorithms(ds.overlap)]
     shown = [(name, "cohort_share") for name in algorithms[:2]]
     if len(shown) == 1:
         shown.append((algorithms[0], "cohort_share_data"))
+    top = max(float(ds[variable].sel(algorithm=name).max()) for name, variable in shown)
     for ax, (name, variable) in zip(axs[0], shown, strict=False):
         values = ds.sel(algorithm=name)
         seed = next(seed for seed in values.seed.values if np.isfinite(values[variable].sel(seed=seed)).any())
-        class_labels.class_bars(values.sel(seed=seed), ax=ax, variable=variable)
-        ax.set_ylabel("classes of the cohort" if ax is axs[0, 0] else "")
+        class_labels.class_bars(values.sel(seed=seed), ax=ax, variable=variable, top=top)
         how = "weights used" if variable == "cohort_share" else "weights by data size"
         ax.set_title(
             f"{style.label(name)}, {how}" + (f", seed {seed}" if ds.sizes["seed"] > 1 else ""), fontsize=style.small()
         )
     axs[0, 2].set_axis_off()
-    if ds.sizes["class"] <= 12:
-        handles, names = axs[0, 0].get_legend_handles_labels()
-        axs[0, 2].legend(handles, names, title="class", loc="center left", ncols=2)
+    if axs[0, 0].containers and ds.sizes["class"] <= 12:  # bars of few rounds
+        axs[0, 2].legend(*axs[0, 0].get_legend_handles_labels(), title="class", loc="center left", ncols=2)
     for ax, (variable, label) in zip(axs[1], _SHOWN.items(), strict=True):
         curves.curve(ds, ax=ax, variable=variable, label=label)
         weighted = curves.mean(ds[variable].sel(algorithm=algorithms[0]), "seed")

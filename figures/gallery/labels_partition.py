@@ -49,12 +49,11 @@ def table(data: Data, cohorts: Mapping[int, np.ndarray]) -> xr.Dataset:
 
 
 def draw(ds: xr.Dataset) -> Figure:
-    """Bubbles for the clients, stacked bars for the cohorts."""
+    """Bubbles for the clients, a map of shares for the cohorts."""
     height = 2.6 if ds.sizes["class"] <= 12 else 4.5
     figure, axs = style.panels(1, 2, height=height)
     class_labels.bubbles(ds, ax=axs[0, 0], largest=min(60.0, 1600 / ds.sizes["client"], 2000 / ds.sizes["class"]))
     most = f"largest bubble: {int(ds['count'].max()):,} samples"
     axs[0, 0].set_title(f"{style.literal(ds.attrs['partition'])}; {most}", fontsize=style.small())
-    class_labels.class_bars(ds, ax=axs[0, 1])
-    axs[0, 1].set_ylabel("classes in the cohort's data")
+    class_labels.class_bars(ds, ax=axs[0, 1], top=float(ds.cohort_share.max()))
     return figure

@@ -94,7 +94,7 @@ def _scatter(count: xr.DataArray, ax: Axes, *, largest: float) -> None:
 
 _DIVERGENCES = {
     "within_divergence": ("within rounds (client drift)", "#0072B2"),
-    "between_divergence": ("between rounds (sampling drift)", "#E69F00"),
+    "between_divergence": ("between rounds (sampling drift)", "#C08400"),
 }
 
 

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 from drift.analyses.rounds.variance import layer_drift
 from drift.runs.run import Run
+from figures.axes import matrices
 from figures.gallery import _runs, _selected
 from figures.looks import style
 
@@ -60,6 +61,8 @@ def draw(ds: xr.Dataset) -> Figure:
     for ax, (name, label) in zip(axs.flat, _SHOWN.items(), strict=True):
         values = ds[name].transpose("layer", "round")
         image = ax.pcolormesh(np.ma.masked_invalid(values.values), **looks.get(name, shared))
+        if name == "mean_cosine":
+            matrices.minus(ax, values.values < 0, 0.5)
         figure.colorbar(image, ax=ax, location="top", label=label, aspect=12, pad=0.02)
         ax.set_facecolor("#e4e4e4")
         if why := _why_grey(ds, name):

@@ -26,7 +26,7 @@ _LOOKS: dict[str, tuple[str, str, str, Any]] = {
     "data": ("difference of data", "#0072B2", "s", "--"),
     "sampling": ("sampling of clients", "#D55E00", "D", "-."),
     "drift": ("drift of local steps", "#009E73", "^", (0, (5, 1, 1, 1, 1, 1))),
-    "noise": ("minibatch noise", "#E69F00", "v", ":"),
+    "noise": ("minibatch noise", "#C08400", "v", ":"),
 }
 
 
@@ -35,7 +35,7 @@ def data(
     run: Run,
     *,
     rounds: int | Sequence[int] = 5,
-    clients: str = "cohort",
+    clients: str | int = "cohort",
     replays: int = 3,
     fractions: Sequence[float] = (0.125, 0.25, 0.5, 1.0),
     workers: int = 1,
@@ -44,7 +44,7 @@ def data(
 
     Args:
         rounds: The rounds that are trained again, or how many, evenly spread over those that kept their globals.
-        clients: "cohort", as a sample of all, or "all".
+        clients: "cohort", as a sample of all, a number of its clients, or "all".
         replays: Trainings of each client.
         fractions: Of the local steps, at which the last panel has its points; the last is 1.
         workers: Processes that share the trainings.

@@ -9,7 +9,6 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from drift.runs.run import Run
-from figures.axes import surfaces
 from figures.gallery import _planes, _runs, _selected, _stack
 from figures.looks import style
 
@@ -52,7 +51,7 @@ def draw(ds: xr.Dataset) -> Figure:
     figure, axs = style.panels(len(variables), len(planes), height=height, width_ratios=shapes, stacked=2, cell=0.8)
     wide = style.width() > _NAMED
     for row, variable in zip(axs, variables, strict=True):
-        surfaces.row(
+        _planes.maps(
             figure, row, _planes.short_marks(planes), variable, names=variable == "loss" and wide, top=_TOP[variable]
         )
         for ax, plane, view in zip(row, planes, views, strict=True):

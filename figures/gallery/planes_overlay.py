@@ -43,6 +43,9 @@ def data(run: Run, *, rounds: Sequence[int] | None = None, points: int = 21) -> 
     )
 
 
+_MEAN = "mean of their models (triangles)"
+
+
 def draw(ds: xr.Dataset) -> Figure:
     """The global loss in light grey; in each client's colour, where its own loss is in the lowest tenth and quarter."""
     planes = _stack.panels(ds)
@@ -65,15 +68,7 @@ def draw(ds: xr.Dataset) -> Figure:
     ]
     lowest = "tenth of the map where its own loss is lowest"
     overlaid = [
-        Line2D(
-            [],
-            [],
-            color="white",
-            marker="X",
-            markeredgecolor="black",
-            linewidth=0,
-            label="mean of their models (triangles)",
-        ),
+        Line2D([], [], color="white", marker="X", markeredgecolor="black", linewidth=0, label=_MEAN),
         Line2D([], [], color="black", linewidth=WIDTHS[0], label=f"thick: {lowest}"),
         Line2D([], [], color="black", linewidth=WIDTHS[1], label=f"thin: {lowest.replace('tenth', 'quarter')}"),
     ]

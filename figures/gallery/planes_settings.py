@@ -6,12 +6,13 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
 from drift.runs.run import Run
 from figures import papers
-from figures.axes import surfaces
+from figures.axes import colour_bars
 from figures.gallery import _planes, _runs, _stack
 from figures.looks import look, style
 from figures.selection import partition_text, run_selection
@@ -53,7 +54,9 @@ def data(
 
 
 def draw(ds: xr.Dataset) -> Figure:
-    """Small multiples; levels are common to the client planes of a row, the globals have their own.
+    """Small multiples; levels are common to the client planes, the globals of each row have their own.
+
+    Client planes have the levels of their row where common ones would show one of the rows in few colours.
 
     In a narrow figure, a bar on each map shows a distance in place of ticks.
 
@@ -69,9 +72,11 @@ def draw(ds: xr.Dataset) -> Figure:
         )
     tall = 1.6 * len(names) + 0.75
     figure, axs = style.panels(len(names), COLUMNS, height=tall, stacked=COLUMNS, cell=1.6)
+    own_levels = _need_own_levels(planes, variable)
+    kinds = [kind for name in names for kind in (*[name if own_levels else ""] * (COLUMNS - 1), f"globals of {name}")]
+    _planes.maps(figure, list(axs.flat), _planes.short_marks(planes), variable, kinds=kinds, names=False)
     for index, (row, name) in enumerate(zip(axs, _differing(names), strict=True)):
         shown = planes[index * COLUMNS : (index + 1) * COLUMNS]
-        surfaces.row(figure, row, _planes.short_marks(shown), variable, names=False)
         for ax, plane in zip(row, shown, strict=True):
             ax.set(xlabel="", ylabel="")
             label = plane.attrs["label"]
@@ -80,7 +85,7 @@ def draw(ds: xr.Dataset) -> Figure:
             ax.set_title(label, fontsize=style.small(), pad=2)
             ax.set_anchor("N")
             if close:
-                surfaces.scale_bar(ax)
+                _planes.scale_bar(ax)
                 continue
             ax.locator_params(nbins=4)
             ax.tick_params(labelsize=style.small(), pad=1.5, length=2)
@@ -95,6 +100,17 @@ def draw(ds: xr.Dataset) -> Figure:
         figure.supxlabel("distance in parameter space along u and, upwards, along v", fontsize=style.small())
     about = "white bar: a distance in parameter space" * close
     return _planes.key(figure, axs, "a client (right: a global model)", title=about)
+
+
+def _need_own_levels(planes: Sequence[xr.Dataset], variable: str) -> bool:
+    """Whether levels common to the client planes of all rows would show one of the rows in less than half of them."""
+    rows = [[plane[variable] for plane in planes[first:][: COLUMNS - 1]] for first in range(0, len(planes), COLUMNS)]
+    log = variable == "loss"
+    levels = [
+        colour_bars.common_levels(*values, log=log) for values in ([value for row in rows for value in row], *rows)
+    ]
+    common_span, *spans = [float(np.ptp(np.log(scale) if log and scale[0] > 0 else scale)) for scale in levels]
+    return min(spans) < 0.5 * common_span
 
 
 def _differing(names: Sequence[str]) -> list[str]:

@@ -24,7 +24,7 @@ COST = "seconds"
 _SETTINGS = {
     "iid": ("neither (iid)", "#000000", palette.DASHES[0]),
     "client": ("client drift only", "#0072B2", palette.DASHES[1]),
-    "period": ("period drift only", "#E69F00", palette.DASHES[2]),
+    "period": ("period drift only", "#C08400", palette.DASHES[2]),
     "both": ("both", "#D55E00", palette.DASHES[3]),
 }
 

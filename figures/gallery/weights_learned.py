@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
 from drift.analyses.rounds.labels import balance_groups, require_partition
 from drift.analyses.rounds.norms_and_weights import aggregation_weights
 from drift.runs.run import Run
-from figures.axes import curves, weights
+from figures.axes import colour_bars, curves, weights
 from figures.gallery import _runs, _stack
 from figures.looks import style
 
@@ -47,7 +48,10 @@ def draw(ds: xr.Dataset) -> Figure:
     seed = next(seed for seed in learned.seed.values if bool(learned.weights.sel(seed=seed).notnull().any()))
     weights.shares(learned.sel(seed=seed), ax=axs[0, 1], variable="weight_ratio")
     axs[0, 1].set_title(f"{style.label(shown)}, seed {seed}", fontsize=style.small())
-    figure.colorbar(axs[0, 1].collections[0], ax=axs[0, 1], label=r"weight $\lambda$ over data share")
+    mesh = axs[0, 1].collections[0]
+    beyond = "both" if mesh.get_clim()[1] == weights.MOST else "neither"
+    bar = figure.colorbar(mesh, ax=axs[0, 1], label=r"weight $\lambda$ over data share", extend=beyond)
+    colour_bars.round_ticks(bar, np.array(mesh.get_clim()), tall=True)
     return figure
 
 

@@ -21,10 +21,10 @@ NEEDS = "a run that kept the clients of some rounds; runs of the same method wit
 
 COST = "a minute per run"
 
-_COLOURS = {"fma": "#555555", "uniform": "#56B4E9", "gamma": "#882255", "weights": "#009E73"}
+_COLOURS = {"fma": "#555555", "uniform": "#0E8FCC", "gamma": "#882255", "weights": "#009E73"}
 _LABELS = {"fma": "data-size weights", "uniform": "equal weights", "gamma": r"best $\gamma$", "weights": "best weights"}
 _MARKERS = "osD^vPX"
-_WINDOWS = ("#F0B48A", "#D55E00", "#7A3300", "#E69F00", "#999933")
+_WINDOWS = ("#DC7634", "#D55E00", "#7A3300", "#C08400", "#999933")
 
 
 @_selected.each_run(select=_selected.of_method)

@@ -20,15 +20,8 @@ FOLDER = Path(__file__).parent / "styles"
 SMALL = 7 / 8
 """Size of ticks, legends and notes as a part of that of labels."""
 
-_SIZES = {
-    "axes.titlesize": 1.0,
-    "axes.labelsize": 1.0,
-    "figure.titlesize": 1.0,
-    "xtick.labelsize": SMALL,
-    "ytick.labelsize": SMALL,
-    "legend.fontsize": SMALL,
-    "legend.title_fontsize": SMALL,
-}
+_SIZES = dict.fromkeys(("axes.titlesize", "axes.labelsize", "figure.titlesize"), 1.0)
+_SIZES |= dict.fromkeys(("xtick.labelsize", "ytick.labelsize", "legend.fontsize", "legend.title_fontsize"), SMALL)
 """Sizes of texts as parts of the font's."""
 
 # of any type, as newer stubs list every key
@@ -78,20 +71,21 @@ def sheet(name: str) -> dict[str, Any]:
 
 def substitute(name: str) -> str:
     """A sentence on the font of a style that is not installed, and the one in its place; empty where it is there."""
-    shipped = FOLDER / f"{name}.mplstyle"
-    if not shipped.exists():
+    file = next((path for path in (FOLDER / f"{name}.mplstyle", Path(name)) if path.is_file()), None)
+    if file is None:
         return ""
-    settings: Any = mpl.rc_params_from_file(shipped, use_default_template=False)
-    families = settings[f"font.{settings['font.family'][0]}"]
+    settings: Any = mpl.rc_params_from_file(file, use_default_template=False)
+    families = settings.get("font.family", ["sans-serif"])
+    families = settings.get(f"font.{families[0]}", families)
     there = _installed(families)[0]
-    return (
-        f"font {families[0]} of style {name} is not installed; {there} is in its place." if there != families[0] else ""
-    )
+    other = there != families[0]
+    return f"font {families[0]} of style {name} is not installed; {there} is in its place." * other
 
 
-_FAMILIES = ("font.serif", "font.sans-serif", "font.monospace")
+_FAMILIES = ("font.family", "font.serif", "font.sans-serif", "font.monospace")
 
 
 def _installed(families: list[str]) -> list[str]:
-    """The families that are there: matplotlib warns of every other one."""
-    return [name for name in families if name in font_manager.get_font_names()] or families[-1:]
+    """The families that are there, and kinds of families: matplotlib warns of every other one, in each text."""
+    there = {*font_manager.get_font_names(), *(name.removeprefix("font.") for name in _FAMILIES[1:])}
+    return [name for name in families if name in there] or ["DejaVu Sans"]  # matplotlib has it

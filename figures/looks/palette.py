@@ -27,7 +27,7 @@ TERMS = {
     "client": ("client drift", "#0072B2"),
     "server": ("server", "#CC79A7"),
     "gradient": ("gradients at the start, all clients", "#777777"),
-    "gradient_sampling": ("gradients at the start, cohort minus all", "#E69F00"),
+    "gradient_sampling": ("gradients at the start, cohort minus all", "#C08400"),
     "local": ("local steps", "#009E73"),
 }
 """Label and colour of the parts of a global step."""
@@ -40,53 +40,34 @@ SIGNED = "RdBu_r"
 
 METHODS = {
     "fedavg": ("FedAvg", "#004B87", 0),
-    "ima": ("IMA", "#C04E08", 1),
-    "fedlaw": ("FedLAW", "#009E73", 2),
-    "fedlaw-gws": ("FedLAW (GWS)", "#5E1840", 4),
-    "fedeve": ("FedEve", "#DD8FBB", 3),
-    "lss": ("LSS", "#F0B323", 5),
+    "ima": ("IMA", "#9F4007", 1),
+    "fedlaw": ("FedLAW", "#0C834E", 2),
+    "fedlaw-gws": ("FedLAW (GWS)", "#541539", 4),
+    "fedeve": ("FedEve", "#C85F9B", 3),
+    "lss": ("LSS", "#B68E02", 5),
 }
 """Written name, colour and line style of methods, in the order of legends: hues of Okabe and Ito, lightness in steps.
 
-CIE lightness 20 to 77, seven or more apart, so that they differ in grey print too.
+CIE lightness 19 to 61, six or more apart, so that they differ in grey print too; contrast with white 3 or more.
 """
 
-_INDEX_OF = {
-    "fedprox": 0,
-    "fedsam": 8,
-    "fedasam": 1,
-    "fedfa": 2,
-    "moon": 1,
-    "scaffold": 2,
-    "feddyn": 1,
-    "fedavgm": 1,
-    "fedadam": 5,
-    "fedyogi": 6,
-    "fedadagrad": 9,
-    "fednova": 3,
-    "fedgma": 7,
-    "shrink": 7,
-    "server_ft": 6,
-    "feddf": 2,
-    "fedbe": 3,
-    "fedbn": 2,
-    "fedfomo": 3,
-    "fedrep": 5,
-    "fedbabu": 6,
-    "fedlora": 0,
-    "fedlora-fedit": 0,
-    "fedlora-ffa": 1,
-    "fedlora-rolora": 2,
-    "fedlora-fedex": 3,
-    "fedlora-flora": 9,
-    "swa": 7,
-    "swad": 4,
-    "soups": 8,
-    "diwa": 9,
-}
-"""Places of the other methods in `_OTHERS`; methods of one paper's tables have different ones."""
+_SHARED = (
+    "fedprox fedlora fedlora-fedit",
+    "fedasam moon feddyn fedavgm fedlora-ffa",
+    "fedfa scaffold feddf fedbn fedlora-rolora",
+    "fednova fedbe fedfomo fedlora-fedex",
+    "swad",
+    "fedadam fedrep",
+    "fedyogi server_ft fedbabu",
+    "fedgma shrink swa",
+    "fedsam soups",
+    "fedadagrad fedlora-flora diwa",
+)
+"""Methods that share a colour, in the order of `_OTHERS`; methods of one paper's tables have different ones."""
 
-_OTHERS = ("#56B4E9", "#999933", "#332288", "#661100", "#6699CC", "#117733", "#AA4499", "#44AA99", "#DDCC77", "#CC6677")
+_INDEX_OF = {name: index for index, names in enumerate(_SHARED) for name in names.split()}
+
+_OTHERS = ("#0E8FCC", "#979732", "#332288", "#661100", "#6296CB", "#117733", "#AA4499", "#3A9C8D", "#B07A3C", "#CC6677")
 
 
 _KINDS = (2, 1, 4, 5, 3, 5, 1, 2, 4, 3)

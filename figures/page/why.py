@@ -102,8 +102,8 @@ def _change(run: Run) -> Sentence:
     except Damaged:  # a round; the others tell
         values = coherence(recorded(run, tolerant=True)).coherence.dropna("round")
     rounds, signed = values["round"].values, partial(number, digits=2, sign=True)
-    if not len(rounds):
-        return _sentence("Whether the drift changed its kind is not known.", "", "Critical point")
+    if len(rounds) < 2:
+        return _sentence("Whether the drift changed its kind takes more rounds to know.", "", "Critical point")
     point, mean = critical_point(rounds, values.values), estimate(values.values)
     if not point.reason:
         text = f"The drift changed its kind in round {point.round:.0f}, between {point.low:.0f} and {point.high:.0f} "

@@ -40,7 +40,7 @@ def remarks(figure: Figure, ds: xr.Dataset, *, needs: str, samples: int | None =
     if not shown and (equal := _same_rows(ds)):
         mute.append(equal)
     limits = _collected((limit, panel.name) for panel in shown for limit in panel.limits)
-    same = [f"the panels {_quoted(names)} show the same" for names in equal_panels(shown)]
+    same = [f"the {_quoted(names)} show the same" for names in equal_panels(shown)]
     return [
         *mute,
         *limits,
@@ -84,7 +84,8 @@ def _collected(pairs: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def _quoted(panels: list[str]) -> str:
-    return ", ".join(f'"{textwrap.shorten(name, 60, placeholder="..")}"' for name in panels)
+    names = [f'"{textwrap.shorten(name, 60, placeholder="..")}"' for name in dict.fromkeys(panels)]
+    return f"{len(panels)} " * (len(names) < len(panels)) + f"panels {', '.join(names)}"  # rows may have one title
 
 
 def _listed(panels: list[str]) -> str:

@@ -49,9 +49,10 @@ def _range(ds: xr.Dataset) -> str:
         if by and "round" not in values.dims:
             how, other = "max" if "density" in ds else "mean", set(values.dims) - {by[-1]}
             ordered = getattr(values, how)(other).to_series().dropna().sort_values()
-            quantity += f" ({how})" if other else ""
-            (low, lowest), *_, (high, highest) = zip(map(look.label, ordered.index), ordered, strict=True)
-            return f"{quantity}: highest {high}, {highest:.3g}{unit}; lowest {low}, {lowest:.3g}{unit}"
+            if len(ordered) > 1:  # of others the values are missing
+                quantity += f" ({how})" if other else ""
+                (low, lowest), *_, (high, highest) = zip(map(look.label, ordered.index), ordered, strict=True)
+                return f"{quantity}: highest {high}, {highest:.3g}{unit}; lowest {low}, {lowest:.3g}{unit}"
         low, middle, high = values.quantile((0, 0.5, 1)).values
         return f"{quantity}: {low:.3g} to {high:.3g}{unit}, median {middle:.3g}"
     return ""

@@ -4,25 +4,9 @@ from __future__ import annotations
 
 import re
 
-_GREEK = {
-    "\u03b1": "alpha",
-    "\u03b2": "beta",
-    "\u03b3": "gamma",
-    "\u03b4": "delta",
-    "\u03b5": "epsilon",
-    "\u03b7": "eta",
-    "\u03b8": "theta",
-    "\u03ba": "kappa",
-    "\u03bb": "lambda",
-    "\u03bc": "mu",
-    "\u03c0": "pi",
-    "\u03c1": "rho",
-    "\u03c3": "sigma",
-    "\u03c4": "tau",
-    "\u03c6": "phi",
-    "\u0394": "Delta",
-    "\u03a3": "Sigma",
-}
+_LETTERS = "\u03b1\u03b2\u03b3\u03b4\u03b5\u03b7\u03b8\u03ba\u03bb\u03bc\u03c0\u03c1\u03c3\u03c4\u03c6\u0394\u03a3"
+_NAMES = "alpha beta gamma delta epsilon eta theta kappa lambda mu pi rho sigma tau phi Delta Sigma"
+_GREEK = dict(zip(_LETTERS, _NAMES.split(), strict=True))
 
 _SPECIAL = {
     "\\": r"\textbackslash{}",

@@ -132,7 +132,7 @@ def require_own_gradient(flat: Flat, samples: Samples) -> None:
             f"{type(flat.module).__name__} reads parameters where they cannot be replaced, as in a list or dict, so it "
             "has no Hessian by torch; read them as attributes of modules (nn.ParameterList, nn.ParameterDict)."
         )
-    limits = [CLEAR * slope + 1e-12 * loss.abs() / step for step in STEPS]  # and rounding
+    limits = [CLEAR * slope + 1e-12 * (1 + loss.abs()) / step for step in STEPS]  # and rounding
     if slopes and all((step_slope - slope).abs() > limit for step_slope, limit in zip(slopes, limits, strict=True)):
         raise ValueError(
             f"the gradient of {type(flat.module).__name__} is not the derivative of its loss: along it the loss rises "

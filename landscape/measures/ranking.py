@@ -62,9 +62,7 @@ def positive_ranks(
     counts = group[positive].bincount(minlength=groups)
     if (counts != 1).any():
         number = int(torch.unique(users)[(counts != 1).nonzero()[0, 0]])
-        raise ValueError(
-            f"user {number} has {int(counts[counts != 1][0])} positives; a rank needs exactly one per user."
-        )
+        raise ValueError(f"user {number} has {int(counts[counts != 1][0])} positives; a rank needs one per user.")
     positive_scores = torch.empty(groups, dtype=torch.float64)
     positive_scores[group[positive]] = scores[positive]
     other = ~positive

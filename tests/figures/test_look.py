@@ -253,3 +253,18 @@ def test_a_font_that_is_not_installed_is_named_with_the_one_in_its_place(monkeyp
     assert matplotlib_style.substitute("icml") == expected
     monkeypatch.setattr(matplotlib_style.font_manager, "get_font_names", lambda: ["Times New Roman", "STIXGeneral"])
     assert matplotlib_style.substitute("icml") == matplotlib_style.substitute("ggplot") == ""
+
+
+@pytest.mark.parametrize("words", ["font.family: NoSuchFont", "font.family: serif\nfont.serif: NoSuchFont"])
+def test_a_font_of_a_style_sheet_that_is_not_there_is_said_once(words, tmp_path, caplog):
+    file = tmp_path / "own.mplstyle"
+    file.write_text(f"{words}\n")
+    expected = f"font NoSuchFont of style {file} is not installed; DejaVu Sans is in its place."
+    assert matplotlib_style.substitute(str(file)) == expected
+    with look.drawing(look.Look(style=str(file))), style.context():
+        figure = Figure()
+        figure.text(0, 0, "words")
+        figure.draw_without_rendering()
+    assert "findfont" not in caplog.text
+    file.write_text("font.size: 9\n")
+    assert matplotlib_style.substitute(str(file)) == ""

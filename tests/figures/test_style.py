@@ -8,6 +8,7 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 import xarray as xr
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
@@ -28,6 +29,22 @@ def test_known_methods_have_different_colours():
     assert len(set(colours)) == len(colours)
     assert style.GLOBAL not in colours
     assert style.CLIENT not in colours
+
+
+def _luminance(colour: str) -> float:
+    """Relative luminance of the Web Content Accessibility Guidelines."""
+    parts = np.array(to_rgb(colour))
+    return float(np.where(parts > 0.04045, ((parts + 0.055) / 1.055) ** 2.4, parts / 12.92) @ [0.2126, 0.7152, 0.0722])
+
+
+def test_lines_of_all_methods_stand_out_from_white_paper():
+    pale = {name: style.colour(name) for name in methods.names() if 1.05 / (_luminance(style.colour(name)) + 0.05) < 3}
+    assert not pale
+
+
+def test_methods_of_the_four_papers_differ_in_grey_print():
+    lightness = sorted(116 * _luminance(style.colour(name)) ** (1 / 3) - 16 for name in style.METHODS)
+    assert min(np.diff(lightness)) > 6
 
 
 @pytest.mark.parametrize(

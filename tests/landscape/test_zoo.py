@@ -16,6 +16,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from landscape.curvature.curvature_products import require_symmetry
 from landscape.curvature.hessian import CurvatureProblem, top_eigenvalues
 from landscape.curvature.ntk import ntk
+from landscape.curvature.second_derivatives import require_own_gradient
 from landscape.curvature.trace import trace
 from landscape.geometry.lines import line
 from landscape.geometry.planes import plane
@@ -247,6 +248,16 @@ def test_a_loss_with_a_detached_factor_has_no_hessian():
     made = _nine(nn.Linear(4, 4), loss=focal)
     with pytest.raises(ValueError, match="is not the derivative of its loss"):
         top_eigenvalues(made, made.theta, 1)
+
+
+def test_a_loss_that_is_all_rounding_is_no_wrong_backward_pass():
+    model, samples = nn.Linear(4, 4), Samples(torch.eye(4), torch.arange(4))
+    model.load_state_dict({"weight": 300 * torch.eye(4), "bias": torch.zeros(4)})
+    flat = Task(model, {"train": samples}).flat(torch.zeros(20))
+    copy = flat.anew(torch.float64)
+    loss = copy.gradient(Samples(samples.inputs.double(), samples.targets))
+    assert loss == 0 < copy.grad.norm(), "the slope is not zero, but no difference of losses shows it"
+    require_own_gradient(flat, samples)
 
 
 def test_kinks_and_dead_units_are_no_wrong_backward_pass():

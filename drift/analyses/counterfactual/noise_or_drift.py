@@ -17,13 +17,13 @@ from drift.analyses.counterfactual.noise_replays import (
     replay,
     require_plain_training,
 )
-from drift.analyses.counterfactual.noise_terms import CAUSES, MEAN, PAIRS, PARTS, SHARE, SQUARE, equal_steps
+from drift.analyses.counterfactual.noise_terms import CAUSES, LEAST, MEAN, PAIRS, PARTS, SHARE, SQUARE, equal_steps
 from drift.analyses.per_round import result, selected_rounds, stack_rows
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.simulation.retrain import share_jobs
 
-Who = Literal["cohort", "all"]
+Who = Literal["cohort", "all"] | int
 
 ROUNDS = 5
 """Default number of rounds."""
@@ -66,7 +66,8 @@ def noise_or_drift(
         run: A run whose clients train by SGD from the start on their loss alone, such as FedAvg, FedAvgM, FedAdam,
             FedNova, IMA, and FedProx, whose pull is zero at the start.
         rounds: Rounds that kept their start; negative count from the last. By default 5, evenly spaced.
-        clients: "cohort", as a random sample of all K, or "all" K clients.
+        clients: "cohort", as a random sample of all K; a number of its clients, 3 or more, drawn at random, which takes
+            less time and gives wider intervals; or "all" K clients.
         replays: R, trainings of each client, 2 or more; the recorded one is the first where its exact bits were kept.
         fractions: Of the local steps, after which the updates are compared; ascending, the last is 1. The record has no
             model before the end, so that with more than one fraction all R trainings are new.
@@ -112,16 +113,15 @@ def noise_or_drift_effort(run: Run, **options: Any) -> Effort:
 def _plans(
     run: Run, rounds: Sequence[int] | None, clients: Who, replays: int, fractions: Sequence[float]
 ) -> list[ReplayPlan]:
-    if clients not in ("cohort", "all"):
-        raise ValueError(f"clients is {clients!r}; accepted: cohort, all.")
+    if clients not in ("cohort", "all") and (type(clients) is not int or clients < LEAST):
+        raise ValueError(f"clients is {clients!r}; accepted: cohort, all, or a number of its clients, {LEAST} or more.")
     if replays < 2:
         raise ValueError(f"replays is {replays}; noise is the difference of trainings, give 2 or more.")
     if not len(fractions) or sorted({*fractions, 1.0}) != list(fractions) or fractions[0] <= 0:
         raise ValueError(f"fractions is {list(fractions)}; give ascending numbers above 0, of which the last is 1.")
     require_plain_training(run)
-    among, shares = clients == "all", tuple(map(float, fractions))
-    indices = selected_rounds(run, "globals", rounds, ROUNDS)
-    return [plan_replays(run, index, all_clients=among, replays=replays, fractions=shares) for index in indices]
+    indices, shares = selected_rounds(run, "globals", rounds, ROUNDS), tuple(map(float, fractions))
+    return [plan_replays(run, index, clients=clients, replays=replays, fractions=shares) for index in indices]
 
 
 def _measure(plan: ReplayPlan, replayed: Sequence[Replayed]) -> dict[str, np.ndarray | float]:

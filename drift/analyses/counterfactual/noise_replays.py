@@ -14,6 +14,7 @@ from torch import Tensor
 from drift.analyses.counterfactual.all_clients import ClientsToTrain, find_clients_to_train, frozen_update
 from drift.analyses.counterfactual.noise_terms import LEAST, Replays
 from drift.config.method import Method
+from drift.config.random_keys import rng
 from drift.engines import train
 from drift.engines.choice import unfit
 from drift.methods.fednova import path_length
@@ -96,22 +97,24 @@ def _other_training(run: Run, what: str) -> str:
     )
 
 
-def plan_replays(run: Run, index: int, *, all_clients: bool, replays: int, fractions: Fractions) -> ReplayPlan:
+def plan_replays(run: Run, index: int, *, clients: str | int, replays: int, fractions: Fractions) -> ReplayPlan:
     """What has to be trained for a round; the record is a replay where updates are compared at the end alone.
 
     Raises:
-        ValueError: If a client of the round diverged, or fewer than three count.
+        ValueError: If a client of the round diverged, or fewer than three count, or than were asked for.
     """
     plan = find_clients_to_train(run, index)
     if len(plan.record.extras.get("excluded", ())):
         raise ValueError(_diverged(index))
-    among = range(len(plan.counts)) if all_clients else plan.record.ids.tolist()
+    among = range(len(plan.counts)) if clients == "all" else plan.record.ids.tolist()
     who = [client for client in among if plan.counts[client] > 0]
-    if len(who) < LEAST:
+    if len(who) < (least := clients if isinstance(clients, int) else LEAST):
         raise ValueError(
             f"{len(who)} clients with samples count in round {index} of run {run.name}, and noise_or_drift needs "
-            f"{LEAST}; name another round" + ("." if all_clients else ", or give clients='all'.")
+            f"{least}; name another round" + ("." if clients == "all" else ", or give clients='all'.")
         )
+    if isinstance(clients, int):
+        who = sorted(rng(run.experiment.seed, index, "replays").choice(who, clients, replace=False).tolist())
     recorded = plan.recorded if len(fractions) == 1 else {}
     missing = {client: range(int(client in recorded), replays) for client in who}
     groups = [who[begin : begin + GROUP] for begin in range(0, len(who), GROUP)]

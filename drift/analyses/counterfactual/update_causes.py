@@ -90,14 +90,12 @@ def _numbers(run: Run, record: Round, workers: int) -> dict[str, Any]:
 def _trained(run: Run, record: Round, workers: int) -> tuple[Tensor, Tensor]:
     """Parts and mean of a round whose clients can be trained again."""
     cohort = torch.cat([record.ids, record.extras.get("stopped", record.ids[:0])]).tolist()
-    updates = torch.stack(
-        share_jobs(run, _updates, [(record.index, k) for k in cohort], workers=workers, progress=None)
-    )
+    moves = torch.stack(share_jobs(run, _updates, [(record.index, k) for k in cohort], workers=workers, progress=None))
     samples, held_out = run.parts_in(record.index), run.dataset.held_out
     sizes = torch.tensor([len(samples[client]) + len(held_out[client]) for client in cohort])
     weights, arrived = (run.method.unwrapped.mean_weights(run.experiment, some) for some in (sizes, record.sizes))
-    stages = [*torch.einsum("n,nsd->sd", weights, updates)]
-    exact = arrived @ updates[: len(arrived), -1]
+    stages = [*torch.einsum("n,nsd->sd", weights, moves)]
+    exact = arrived @ moves[: len(arrived), -1]
     received = arrived @ (record.kept("clients").double() - record.kept("start").double())
     stages += [exact, exact, received, received + record.extras.get("noise", torch.zeros(()))]
     return torch.stack(stages).diff(dim=0), stages[-1]
@@ -127,8 +125,9 @@ def _stated(run: Run, record: Round, workers: int) -> tuple[Tensor, Tensor]:
     models, start = record.kept("clients"), record.kept("start").double()
     received, trained = (rows.double() - start for rows in (models, extras.get("trained", models)))
     has, widths = torch.ones_like(trained), torch.tensor([prod(shape) for _, shape in run.layout.parameters])
-    for client, mask in zip(extras.get("partial", ()), extras.get("partial_tensors", ()), strict=True):
-        has[record.ids == client] = mask.double().repeat_interleave(widths)
+    masks = extras.get("partial_entries", extras.get("partial_tensors", ()))
+    for client, mask in zip(extras.get("partial", ()), masks, strict=True):
+        has[record.ids == client] = (mask if len(mask) == len(start) else mask.repeat_interleave(widths)).double()
     covered = shares @ has
     complete = shares.sum() * torch.where(covered > 0, shares @ (has * trained) / covered, 0.0)
     begun = extras.get("start_round", torch.tensor([record.index]))

@@ -77,9 +77,7 @@ def _with_the_round_before(run: Run, rounds: Sequence[int] | None) -> list[int]:
     indices = evenly_spaced(pairs, ROUNDS) if rounds is None else selected_rounds(run, "globals", rounds, ROUNDS)
     if not indices or (lacking := [index for index in indices if index not in pairs]):
         what = f"the round before round {lacking[0]}" if indices else "the models of two successive rounds"
-        raise LookupError(
-            f"run {run.name} did not keep {what}; name other rounds, or train with --set keep.globals=all"
-        )
+        raise LookupError(f"run {run.name} did not keep {what}; name other rounds or train with --set keep.globals=all")
     return indices
 
 

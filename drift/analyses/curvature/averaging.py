@@ -15,6 +15,7 @@ from drift.analyses.curvature.surroundings import (
     cohort_of,
     first_test_samples,
     principal_directions,
+    rounding_of,
     unsure_rounds,
 )
 from drift.analyses.per_round import About, result, selected_rounds, stack_rows
@@ -43,8 +44,8 @@ def client_span(run: Run, *, rounds: Sequence[int] | None = None, k: int = 10, s
         ritz        eigenvalues of Q H Q', by falling magnitude
         sharpness   sum of |ritz| over that of the r largest |lambda|; at most 1
 
-    Source: Gur-Ari, Roberts and Dyer 2018 (gradient and eigenspace); the span of clients: this project
-    (docs/drift-curvature.md).
+    Source: Dimlioglu, Topollai and Choromanska 2026 (the span of workers, arXiv 2605.27739); Gur-Ari, Roberts and Dyer
+    2018 (gradient and eigenspace); its weights and `sharpness`: this project (docs/drift-curvature.md).
 
     Args:
         run: Run to analyse.
@@ -66,7 +67,7 @@ def client_span(run: Run, *, rounds: Sequence[int] | None = None, k: int = 10, s
     def measure(around: Surroundings, cohort: WeightedClients, record: Round) -> dict[str, Any]:
         return measure_span(around, principal_directions(cohort, record.gram[CLIENTS:, CLIENTS:], k))
 
-    return _over_rounds(run, rounds, k, samples, measure, _SPAN, analysis="client_span", source="Gur-Ari et al. 2018")
+    return _over_rounds(run, rounds, k, samples, measure, _SPAN, analysis="client_span", source="Dimlioglu et al. 2026")
 
 
 @analysis("round", cost="curvature")
@@ -97,7 +98,7 @@ def averaging_gap(run: Run, *, rounds: Sequence[int] | None = None, k: int = 10,
     Returns:
         Dataset over round with gap, quadratic, low, high, loss (of the mean), mean_loss; holds (1 or 0); spread (sum_k
         p_k |d_k|^2), removed, removed_sharp, removed_rest, and cut, as in `drift_curvature`. Attribute undetermined: as
-        there. Batch statistics are those of the end.
+        there. Batch statistics are those of the end. What equal clients that did not move removed is NaN.
 
     Raises:
         LookupError: If no round, or one of those named, kept its clients or start.
@@ -177,6 +178,7 @@ def measure_gap(around: Surroundings, cohort: WeightedClients, start: Tensor) ->
     loss, mean_loss = float(losses[0][0]), float(p @ torch.stack(losses)[:, 1])
     low, high = (-0.5 * float(p @ ends) for ends in (bends.amax(1), bends.amin(1)))
     drifts, updates = torch.einsum("k,kvs->vs", p, torch.stack(squares))
+    updates = updates.where(updates.sum() > rounding_of(cohort.mean) ** 2, torch.nan)
     rounding = 4 * torch.finfo(around.gradient.dtype).eps * (abs(loss) + abs(mean_loss))
     return {
         "gap": loss - mean_loss,

@@ -17,6 +17,7 @@ from drift.analyses.curvature.surroundings import (
     WeightedClients,
     cohort_of,
     first_test_samples,
+    rounding_of,
     unsure_rounds,
 )
 from drift.analyses.per_round import result, selected_rounds, stack_rows
@@ -42,7 +43,7 @@ AT_ONCE = 16
 """Displacements in memory at a time."""
 
 SHARES = ("share", "layer_share", "layer_sharp")
-"""What a displacement of length 0 has no value of."""
+"""What a displacement within rounding has no value of."""
 
 
 @analysis("round", "kind", "layer", cost="curvature")
@@ -68,7 +69,7 @@ def drift_curvature(
     Each displacement d of a model has a measured cost L(model + d) - L(model), its second-order part g'd + d'Hd / 2
     with gradient g and Hessian H at the model, and the share |P d|^2 / |d|^2 in the span of the k leading eigenvectors
     of H, which is about k over the number of parameters for a random direction. Client and random rows are means over
-    the cohort, weighted as its mean is. A displacement of length 0 has no share and counts in no mean of shares.
+    the cohort, weighted as its mean is. A displacement within rounding has no share and counts in no mean of shares.
 
     Source: loss of averaging: Zhou et al. 2024, section 5; the two drifts: FedEve, section 3; the eigenspace: Gur-Ari,
     Roberts and Dyer 2018 (docs/drift-curvature.md).
@@ -188,7 +189,7 @@ def _means(around: Surroundings, moves: Iterable[Tensor], weights: Tensor, error
     """Means of the numbers of displacements, by name: floats, or by layer (l,)."""
     blocks = [_columns(around, block, error) for block in _batches(moves)]
     columns = {name: torch.cat([block[name] for block in blocks]) for name in blocks[0]}
-    moving = columns["norm"] > 0
+    moving = columns["norm"] > rounding_of(around.model)
     means: dict[str, Any] = {"residual": around.residual, "cut": around.cut}
     for name, values in columns.items():
         column, mass = (values[moving], weights[moving]) if name in SHARES else (values, weights)

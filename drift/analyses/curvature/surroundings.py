@@ -131,13 +131,18 @@ def principal_directions(cohort: WeightedClients, inner: Tensor, k: int) -> Tens
     cross = products @ p
     centred = products - cross - cross[:, None] + p @ cross
     values, columns = torch.linalg.eigh(scale[:, None] * centred * scale)
-    rounding = 4 * torch.finfo(cohort.mean.dtype).eps * float(cohort.mean.double().norm())
-    real = min(k, len(p) - 1, int((values.clamp(min=0).sqrt() > rounding).sum()))  # weighted drifts sum to zero
+    above = int((values.clamp(min=0).sqrt() > rounding_of(cohort.mean)).sum())
+    real = min(k, len(p) - 1, above)  # weighted drifts sum to zero
     mixing = columns.flip(1)[:, :real] * scale[:, None]
     directions = cohort.mean.new_zeros(real, len(cohort.mean), dtype=torch.float64)
     for row, drift in zip(mixing, cohort.drifts(), strict=True):
         directions += torch.outer(row, drift.double())
     return torch.linalg.qr(directions.T).Q.T
+
+
+def rounding_of(model: Tensor) -> float:
+    """Length up to which moves of a model are rounding, as among equal clients."""
+    return 4 * torch.finfo(model.dtype).eps * float(plain(model).double().norm())
 
 
 def first_test_samples(run: Run, k: int, samples: int) -> Samples:

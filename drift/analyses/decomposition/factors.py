@@ -99,9 +99,7 @@ def factors(
     state({"statistics": f"own, {statistics}"} if flat.layout.buffers else {})
     if statistics == "recomputed":
         samples = calibration_of(run.task, "train")
-        averages = [
-            (theta, recalibrate(run.task, theta.to(flat.theta), buffers, samples)) for theta, buffers in averages
-        ]
+        averages = [(theta, recalibrate(run.task, theta.to(flat.theta), fixed, samples)) for theta, fixed in averages]
     classes = len(run.dataset.class_names)
     total: dict[str, Tensor] = {}
     sizes = (len(models), len(weights), classes)

@@ -48,8 +48,6 @@ def landscape(
         LookupError: If the run has no landscape of the round.
     """
     opened = ask.run(run, round)
-    if why := missing(opened):
-        raise LookupError(why)
     wanted, title = LandscapeQuery(round, points, samples, split, quantity), f"landscape of {run}, round {round}"
     if points > ROUGH_POINTS:
         ask.rough(ask.quick(of_round, opened, _rough(wanted), round, priority=10))
@@ -82,7 +80,7 @@ def of_round(run: Run, wanted: LandscapeQuery) -> dict[str, Any]:
         how: dict[str, Any] = {"split": wanted.split, "quantity": wanted.quantity, "rough": wanted.rough}
         return stage_round(stopping.stoppable(run), wanted.index, wanted.points, wanted.samples, **how)
 
-    known = round_version(run, wanted.index), len(run.rounds()), id(run.context.user_task)
+    known = round_version(run, wanted.index), run.committed, id(run.context.user_task)
     value: dict[str, Any] = _SHOWN.get((known, wanted), make)
     return value
 

@@ -35,8 +35,8 @@ def path(ask: Ask, run: str, points: int = POINTS, samples: int | None = SAMPLES
     opened = ask.run(run)
     rounds = path_rounds(opened)
     if len(rounds) < 2:
-        models = "one global model" if rounds else "no global model"
-        raise LookupError(f"{run} kept {models} so far; a path takes two. Train with --set keep.globals=all.")
+        models, more = "one" if rounds else "no", "keep.globals=all" if opened.experiment.rounds > 1 else "rounds=2"
+        raise LookupError(f"{run} kept {models} global model so far; a path takes two. Train with --set {more}.")
     item, title = (rounds, points, samples), f"path of {run}"
     ask.rough(ask.quick(places, opened, item, rounds[-1], priority=15))
     if opened.without_data:

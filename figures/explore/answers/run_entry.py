@@ -13,7 +13,6 @@ import numpy as np
 import xarray as xr
 
 from drift.analyses.rounds.run_state import lost_from, recorded_losses
-from drift.runs.described_run import DescribedRun
 from drift.runs.growing_run import GrowingRun
 from drift.runs.metric_names import under_usual
 from drift.runs.run import Run
@@ -79,8 +78,8 @@ def _behind(group: Sequence[Run]) -> str:
 
 
 def _able(run: GrowingRun) -> list[int]:
-    """Rounds on disk, read or not, that kept three clients; the record remembers the sizes of cohorts."""
-    return [index for index in DescribedRun.kept(Run(run.folder, run.context), least=3) if run.cohort_size(index) >= 3]
+    """Rounds on disk, read or not, and damaged ones, that kept three clients; sizes of cohorts are remembered."""
+    return [index for index in sorted({*run.listed_rounds(), *run.damaged}) if run.keeps(index, least=3)]
 
 
 def _number(run: Run, name: str) -> xr.DataArray | None:

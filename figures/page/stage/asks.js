@@ -6,15 +6,15 @@ const REMEMBERED = 150; // answers
 
 class Asks {
   // changed: called when an answer arrives; moved: when a question's progress does.
-  constructor(link, changed, moved) { Object.assign(this, { link, changed, moved, entries: new Map(), wanted: new Set(), lost: false }); }
+  constructor(link, changed, moved) { Object.assign(this, { link, changed, moved, entries: new Map(), wanted: new Set(), lost: false, turn: 0 }); }
 
   // The present answer to a question, asked now where it was not: {value, rough, error, progress, pending}.
   want(kind, args) {
     const key = `${kind} ${JSON.stringify(args)}`, known = this.entries.get(key);
     this.wanted.add(key);
     if (known) this.entries.delete(key);
-    if (known && (known.pending || !known.old)) { this.entries.set(key, known); return known; }
-    const entry = { kind, args, pending: true, value: known ? known.value : undefined }; // an old answer stays until the new one is there
+    if (known && (known.pending || !known.old)) { this.entries.set(key, known); known.turn = this.turn; return known; }
+    const entry = { kind, args, turn: this.turn, pending: true, value: known ? known.value : undefined }; // an old answer stays until the new one is there
     this.entries.set(key, entry);
     this.start(key, entry);
     return entry;
@@ -30,12 +30,13 @@ class Asks {
     });
   }
 
-  // Ends what was asked and is not wanted since the last call; forgets the oldest answers.
+  // Ends what was asked and is not wanted since the last call; forgets errors of which this drawing shows none, and the
+  // oldest answers.
   sweep() {
     for (const [key, entry] of this.entries) {
-      if (!entry.pending || this.wanted.has(key)) continue;
+      if (entry.error ? entry.turn === this.turn : !entry.pending || this.wanted.has(key)) continue;
       this.entries.delete(key);
-      if (entry.promise.cancel) entry.promise.cancel();
+      if (entry.pending && entry.promise.cancel) entry.promise.cancel();
     }
     for (const key of [...this.entries.keys()].slice(0, Math.max(this.entries.size - REMEMBERED, 0))) if (!this.wanted.has(key)) this.entries.delete(key);
     this.wanted.clear();

@@ -44,7 +44,7 @@ class Landscapes {
     if (!this.stage.link || (run.shown[round] && this.plain(run))) return { frame: run.shown[round], round };
     const entry = this.stage.asks.want("landscape", this.question(run, round)), frame = entry.value || entry.rough;
     if (frame) {
-      this.last.set(run.key, { frame, round });
+      if (wanted === this.stage.state.round) this.last.set(run.key, { frame, round }); // not what is asked for ahead
       return { frame, round, rough: !entry.value, pending: entry.pending ? entry : null };
     }
     if (entry.error) return { frame: null, round, absent: entry.error };

@@ -220,6 +220,7 @@ class Stage {
   }
 
   render() {
+    this.asks.turn += 1;
     for (const run of this.runs) run.shade = shadeOf(run.colour, this.dark.matches);
     const focus = document.activeElement, place = focus && this.root.contains(focus) ? nameOf(focus) : null;
     this.rail.draw();

@@ -108,7 +108,8 @@ class TimeLine {
     for (const { run, points, ends } of lines.sort((a, b) => on.has(a.run.key) - on.has(b.run.key))) {
       const every = Math.max(1, Math.floor(points.length / (2 * this.width))), strong = on.has(run.key);
       const place = ([round, value]) => [this.x(round), y(value)], few = (some) => some.filter(([, value], i) => i % every === 0 || i === points.length - 1).map(place), path = pathOf(few(points)), end = points[points.length - 1];
-      if (ends.length && ends[0].some(([, value]) => Number.isFinite(value))) parts.push(shape("path", { d: `${pathOf([...few(ends[0]), ...few(ends[1]).reverse()].filter(([, at]) => Number.isFinite(at)))}Z`, fill: run.shade, opacity: strong ? 0.2 : 0.08, class: "spread", "clip-path": `url(#${stage.id("span")})` }, shape("title", {}, `${run.label}: lowest to highest of its seeds`)));
+      const outline = ends.length ? pathOf([...few(ends[0]), ...few(ends[1]).reverse()].filter(([, at]) => Number.isFinite(at))) : "";
+      if (outline) parts.push(shape("path", { d: `${outline}Z`, fill: run.shade, opacity: strong ? 0.2 : 0.08, class: "spread", "clip-path": `url(#${stage.id("span")})` }, shape("title", {}, `${run.label}: lowest to highest of its seeds`)));
       parts.push(shape("path", { d: path, fill: "none", stroke: run.shade, "stroke-width": run.key === stage.state.look ? 2.6 : strong ? 1.8 : 1, class: strong ? null : "pale", "stroke-dasharray": dashOf(run, 1.6), "clip-path": `url(#${stage.id("span")})` }));
       if (run.state === "growing" && end && end[0] <= last && Number.isFinite(y(end[1]))) parts.push(shape("circle", { cx: this.x(end[0]), cy: y(end[1]), r: 4, fill: run.shade, class: "live" }, shape("title", {}, `${run.label} is being trained`)));
     }

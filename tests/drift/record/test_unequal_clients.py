@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import nn
 
+from drift import update_causes
 from drift.record.recorder import Recorder
 from drift.runs.run import Run
 
@@ -52,6 +53,45 @@ def test_an_update_is_measured_against_the_model_that_its_client_started_from(tm
     assert run.experiment.clients.number == 5
     assert run.unequal == "late, partial, sent, steps, stopped"
     assert not {"start_round", "trained", "stopped"} & set(run.round(1).extras)
+
+
+def test_smaller_tensors_of_a_narrow_client_are_leading_blocks_and_their_cause_is_split_out(tmp_path):
+    recorder, narrow = Recorder(tmp_path / "run"), {"0.weight": (2, 3), "0.bias": (2,), "1.weight": (2, 2)}
+    small = {name: state(11)[name][tuple(map(slice, shape))] for name, shape in narrow.items()}
+    clients = {0: (state(10), 5), 1: (small, 3), 2: ({"1.bias": state(12)["1.bias"]}, 2)}
+    recorder.round(start=state(0), clients=clients, end=state(1), unequal={1: {"narrow": True}})
+    run = Run(tmp_path / "run")
+    record, sent = run.round(0), {}
+    for client, mine in ((1, small), (2, clients[2][0])):
+        expected, mask = state(0), {name: torch.zeros_like(values) for name, values in state(0).items()}
+        for name, values in mine.items():
+            block = tuple(map(slice, values.shape))
+            expected[name][block], mask[name][block] = values, 1
+        sent[client] = vector(mask)
+        assert torch.equal(record.clients[client], vector(expected))
+        assert torch.equal(record.extras["partial_entries"][client - 1].double(), sent[client])
+    assert run.unequal == "partial" and record.extras["partial"].tolist() == [1, 2]
+    p, deltas = record.weights.double(), record.deltas.double()
+    has = torch.stack([torch.ones(run.layout.size).double(), sent[1], sent[2]])
+    complete = (p[:, None] * has * deltas).sum(0) / (p @ has)
+    found = update_causes(run).sel(round=0)
+    assert float(found.norm.sel(cause="partial")) == pytest.approx(float((p @ deltas - complete).norm()), rel=1e-12)
+    assert found.attrs["unequal"].startswith("partial: ")
+
+
+def test_a_narrow_client_that_is_not_narrow_is_refused_by_client_and_tensor(tmp_path):
+    recorder = Recorder(tmp_path / "run")
+    wide = {**state(1), "0.bias": torch.zeros(5).double()}
+    flat = {**state(1), "0.weight": torch.zeros(3).double()}
+    deep = {**state(1), "0.bias": torch.zeros(2, 2).double()}
+    refused = {r"\(5,\), the run has \(4,\)": wide, r"\(3,\), the run has \(4, 3\)": flat, r"\(2, 2\), the run": deep}
+    for shape, model in refused.items():
+        with pytest.raises(ValueError, match=rf"client 1: tensor '0\.\w+' has shape {shape}"):
+            recorder.round(start=state(0), clients={1: (model, 3)}, end=state(1), unequal={1: {"narrow": True}})
+    with pytest.raises(ValueError, match=r"unequal\[1\] is \{'narrow': 1\}"):
+        recorder.round(start=state(0), clients={1: (state(1), 3)}, end=state(1), unequal={1: {"narrow": 1}})
+    recorder.round(start=state(0), clients={1: (state(1), 3)}, end=state(1), unequal={1: {"narrow": False}})
+    assert Run(tmp_path / "run").unequal == "", "what is said not to apply is no inequality"
 
 
 def test_a_start_that_is_not_recorded_is_stated_instead(tmp_path):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from figures.axes.fit import fit, lay_out
+from figures.axes.fit import _even, fit, lay_out
 
 pytestmark = pytest.mark.seconds
 
@@ -57,3 +57,10 @@ def test_words_and_logarithmic_numbers_stay():
     axis.set_ticks(np.arange(1, 10), ["aaaaaa"] * 9)
     fit(figure, [ax])
     assert len(axis.get_majorticklocs()) == 9
+
+
+def test_lines_of_a_wrapped_text_are_nearly_as_long_as_one_another():
+    assert _even("distance along v", 14) == ["distance", "along v"]
+    assert _even("one two three four", 15) == ["one two", "three four"]
+    assert _even("short", 3) == ["short"]
+    assert _even("a formula $a b c$ of three", 12) == ["a formula", "$a b c$ of", "three"]

@@ -42,6 +42,15 @@ def test_matrix_has_models_in_rows():
     assert [text.get_text() for text in ax.get_yticklabels()] == ["3", "7"]
 
 
+@pytest.mark.parametrize(("size", "marked"), [(12, False), (13, True), (61, False)])
+def test_cells_below_0_of_a_matrix_without_numbers_have_a_minus(size, marked):
+    values = np.ones((size, size))
+    values[1, 5] = values[7, 2] = -1
+    pairs = xr.DataArray(values, {"a": range(size), "b": range(size)}, ["a", "b"])
+    lines = matrices.matrix(pairs, ax=style.panels()[1][0, 0], low=-1, high=1).lines
+    assert [line.get_xydata().tolist() for line in lines] == [[[5, 1], [2, 7]]] * marked
+
+
 @pytest.mark.parametrize(
     ("value", "unit", "text"),
     [

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 
 import numpy as np
@@ -11,6 +12,7 @@ from matplotlib.figure import Figure
 from figures.axes import surfaces
 from figures.axes.colour_bars import round_numbers
 from figures.axes.interpolated import interpolated
+from figures.gallery import _planes
 from figures.looks import style
 from landscape.surfaces.minimum import fitted_minimum, label_minimum
 
@@ -182,7 +184,7 @@ def test_maps_of_global_models_are_never_one_colour_beside_those_of_clients(vari
     globals_[variable] = 0.1 + globals_[variable] / 1000
     figure = Figure()
     axs = figure.subplots(1, 3)
-    surfaces.row(figure, axs, [clients, clients, globals_], variable)
+    _planes.maps(figure, axs, [clients, clients, globals_], variable)
     maps = [ax.collections[0] for ax in axs]
     assert tuple(maps[0].levels) == tuple(maps[1].levels) != tuple(maps[2].levels)
     low, high = float(globals_[variable].min()), float(globals_[variable].max())
@@ -191,7 +193,7 @@ def test_maps_of_global_models_are_never_one_colour_beside_those_of_clients(vari
 
 
 def test_a_bar_of_a_round_length_replaces_the_ticks_of_a_map():
-    ax = surfaces.scale_bar(surfaces.contour(_plane(), ax=_ax(), marks=False))
+    ax = _planes.scale_bar(surfaces.contour(_plane(), ax=_ax(), marks=False))
     (bar,) = ax.lines
     assert np.ptp(bar.get_xdata()) == pytest.approx(2.0), "the largest of 1, 2, 5 within 45 % of a width of 6"
     assert [note.get_text() for note in ax.texts] == ["2"]
@@ -203,11 +205,24 @@ def test_bars_of_a_row_lie_below_the_maps_of_their_kind():
     figure = Figure(figsize=(7, 3), layout="constrained")
     axs = figure.subplots(1, 3)
     clients, globals_ = (_plane().assign_attrs(analysis=name) for name in ("round_plane", "global_plane"))
-    surfaces.row(figure, axs, [clients, clients, globals_], "loss")
+    _planes.maps(figure, axs, [clients, clients, globals_], "loss")
     figure.draw_without_rendering()
     boxes = [bar.get_position() for bar in _bars(figure)]
     assert all(box.y1 < axs[0].get_position().y0 for box in boxes)
     assert boxes[0].x1 < axs[2].get_position().x0 <= boxes[1].x0 + 0.05
+
+
+@pytest.mark.parametrize(("top", "told"), [(0.9, ["above each scale", ""]), (1.0, ["", ""])])
+def test_the_first_bar_of_a_row_says_of_all_what_lies_above_their_scales(top, told):
+    figure = Figure(figsize=(7, 3), layout="constrained")
+    axs = figure.subplots(1, 4)
+    clients, globals_ = (_plane().assign_attrs(analysis=name) for name in ("round_plane", "global_plane"))
+    _planes.maps(figure, axs, [clients, clients, clients, globals_], "loss", top=top)
+    figure.draw_without_rendering()
+    bars = _bars(figure)
+    assert [re.sub(r".*%|[)]|loss|\[nats\]", "", bar.get_xlabel()).strip() for bar in bars] == told
+    high = [bar.get_window_extent().height for bar in bars]
+    assert high[0] == pytest.approx(high[1], rel=0.02), "a short bar is as thick as a long one"
 
 
 def test_contour_marks_models_mean_and_minimum():

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import xarray as xr
 from matplotlib.figure import Figure
 
@@ -32,6 +33,20 @@ def test_shares_have_rounds_across_and_clients_by_mean_weight_up_with_absent_one
     assert np.ma.getmaskarray(drawn).sum() == 6
     assert drawn[:4].compressed().tolist() == [0.2, 0.4, 0.6, 0.8]
     assert mesh.get_clim() == (0, 0.8)
+
+
+@pytest.mark.parametrize(("lowest", "reach"), [(0.25, 4), (0.0, 2), (1e-9, weights.MOST)])
+def test_ratios_of_weights_are_logarithmic_about_one_and_a_line_parts_those_below(lowest, reach):
+    values = np.array([[2.0, 0.5, lowest], [2.0, 0.9, 1.0]])
+    ds = xr.Dataset({"weight_ratio": (("round", "client"), values)}, coords={"round": [0, 1], "client": range(3)})
+    ax = weights.shares(ds, ax=_ax(), variable="weight_ratio")
+    (mesh,) = ax.collections
+    assert mesh.get_clim() == pytest.approx((1 / reach, reach))
+    np.testing.assert_allclose(mesh.norm([1 / reach, 1, reach]), [0, 0.5, 1], atol=1e-9)
+    assert list(ax.lines[0].get_ydata()) == [1.5, 1.5], "two clients of three have a mean below 1"
+    assert mesh.get_array().min() > 0, "a weight of 0 has the colour of the lowest"
+    nothing = weights.shares(0 * ds, ax=_ax(), variable="weight_ratio").collections[0]
+    assert nothing.get_clim() == (1 / weights.MOST, weights.MOST), "no weight at all"
 
 
 def test_balance_leaves_out_rounds_without_shrinking():

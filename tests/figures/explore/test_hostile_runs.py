@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 
 import pytest
@@ -58,6 +59,21 @@ def test_a_run_that_kept_no_clients_has_no_landscape_and_says_what_to_do(jobs, t
         assert "kept no global model" in one.error("path", run=run.name)
 
 
+def test_a_run_with_one_client_or_one_round_says_what_to_set(jobs, tmp_path):
+    client = tiny.trained(tmp_path, "clients.number=1", "clients.per_round=1", "clients.partition=iid")
+    round_ = tiny.trained(tmp_path, "rounds=1")
+    with page(tmp_path, jobs=jobs) as one:
+        assert entry(one, client.name)["note"].endswith("no landscape. Train with --set clients.per_round=3.")
+        assert len(one.ask("path", run=client.name, points=5)["marks"]) == 3
+        assert "kept one global model so far" in (line := one.error("path", run=round_.name))
+        assert line.endswith("Train with --set rounds=2.")
+        for run in (round_, tiny.trained(tmp_path, "rounds=2")):
+            one.wait(lambda message, run=run: run.name in json.dumps(message))
+            value = one.ask("landscape", run=run.name, round=0, points=3)
+            said = " ".join(sentence["text"] for sentence in value["why"])
+            assert not re.search(r"\bnan\b| - | 1 rounds", said), said
+
+
 def test_a_client_without_samples_is_part_of_no_plane_and_costs_nothing(jobs, tmp_path):
     cohort = ("clients.number=8", "clients.per_round=6", "clients.partition.variant=plain")
     run = tiny.trained(tmp_path, *cohort, "clients.concentration=0.05", "seed=3")
@@ -108,6 +124,27 @@ def test_a_damaged_round_is_a_line_and_the_rounds_before_it_stay(jobs, tmp_path)
         assert entry(one, run.name)["rounds"][:2] == [0, 1]
         assert f"Round 2 of run {run.name} " in one.error("landscape", run=run.name, round=2, points=3)
         assert one.ask("landscape", run=run.name, round=1, points=3)["plane"]["points"] == [3, 3]
+
+
+@pytest.mark.parametrize("index", [0, 1, 2])
+def test_a_round_whose_file_is_missing_is_a_line_and_the_others_are_shown(jobs, tmp_path, index):
+    run = tiny.trained(tmp_path)
+    (run.folder / "rounds" / f"{index:06}.safetensors").unlink()
+    line = f"Round {index} of run {run.name} is missing. To restore it: fedscape verify {run.folder} --repair"
+    with page(tmp_path, jobs=jobs) as one:
+        shown = entry(one, run.name)
+        assert (shown["state"], shown["able"], shown["damaged"][index]) == ("damaged", [0, 1, 2], line)
+        assert shown["note"] == f"Round {index} is damaged; the others are shown."
+        for other in {0, 1, 2} - {index}:
+            landscape = one.ask("landscape", run=run.name, round=other, points=3)
+            assert len(landscape["why"]) == 4 and landscape["cohort"][0]["own_after"] is not None
+            one.ask("point", run=run.name, round=other, spot=[0, 0])
+            one.ask("weights", run=run.name, round=other, weights={str(landscape["cohort"][0]["id"]): 1})
+            one.ask("samples", run=run.name, round=other)
+        for kind, more in {"landscape": {"points": 3}, "point": {"spot": [0, 0]}, "samples": {}}.items():
+            assert one.error(kind, run=run.name, round=index, **more) == line
+        for kind, more in {"path": {"run": run.name}, "publish": {"runs": [run.name]}}.items():
+            assert one.error(kind, **more) == line, "of all rounds: refused, not made of those that are there"
 
 
 def test_a_truncated_round_takes_no_other_seed_with_it(jobs, tmp_path):

@@ -2,10 +2,11 @@
 
 import http.server
 import threading
+from urllib.parse import urlsplit
 
 import pytest
 from browsing import MARKS
-from exploring import idle
+from exploring import exploring, idle
 
 pytestmark = MARKS
 
@@ -59,4 +60,24 @@ def test_a_link_of_another_site_or_port_opens_at_the_first_click_and_starts_noth
     page.click("text=Open the explorer")
     idle(page)
     assert page.evaluate("document.getElementById('stage').view.state.view") == "path" and len(sockets) == 1
+    page.close()
+
+
+def test_a_bookmark_opens_again_after_a_restart_once_the_new_address_was_opened(browser, runs):
+    folder, page = runs[0].folder.parent, browser.new_page(reduced_motion="reduce")
+    with exploring(folder, "--port", "0") as address:
+        page.goto(address + "#round=1&view=path")
+        idle(page)
+        bookmark = page.url
+        page.goto("about:blank")
+    with exploring(folder, "--port", str(urlsplit(address).port)) as again:
+        page.goto(bookmark)
+        page.wait_for_selector("text=The token is missing or of an earlier start")
+        page.goto(again)
+        idle(page)
+        page.goto("about:blank")
+        page.goto(bookmark)
+        idle(page)
+        assert page.evaluate("document.getElementById('stage').view.state.view") == "path" and page.url == bookmark
+        page.goto("about:blank")
     page.close()

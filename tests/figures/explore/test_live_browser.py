@@ -224,6 +224,17 @@ def test_the_next_round_is_computed_ahead(opened):
     assert 2 not in page.evaluate(asked) and page.evaluate("window.cancelled")  # nobody waits for it any more
 
 
+def test_what_stays_until_a_round_is_there_is_what_was_looked_at(opened):
+    page = opened("#round=0&view=map")
+    page.wait_for_function(f"() => {VIEW}.land.ready(1)")
+    idle(page)
+    seen = page.evaluate(f"""() => {{
+        {VIEW}.link.ask = () => Object.assign(new Promise(() => null), {{ cancel: () => null }});
+        {VIEW}.set({{ round: 2 }});
+        return {VIEW}.pictures.map(({{ shown: {{ at }} }}) => [at.stale, at.round, at.coming]); }}""")
+    assert seen == [[True, 0, 2]] * 2, "not round 1, which was computed ahead"
+
+
 def test_a_click_on_a_path_selects_that_round(opened):
     page = opened("#round=2&view=path")
     click_round(page, 1)

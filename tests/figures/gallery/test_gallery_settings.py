@@ -256,7 +256,13 @@ def test_planes_have_a_row_a_method(crossed):
     ]
     assert ds.sizes["panel"] == 8
     figure = planes_settings.draw(ds)
-    assert len([ax for ax in figure.axes if ax.get_label() != "<colorbar>"]) == 8
+    maps = [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
+    assert len(maps) == 8
+    levels = [tuple(ax.collections[0].levels) for ax in maps]
+    assert len({*levels[:3], *levels[4:7]}) == 1, "rows are compared, so client planes have one scale"
+    narrow = ds.assign(error=ds.error.where(ds.row == ds.row[0], 0.3 + ds.error / 100))
+    levels = [tuple(ax.collections[0].levels) for ax in planes_settings.draw(narrow).axes[:8]]
+    assert levels[0] == levels[2] != levels[4] == levels[6], "one row would be of one colour"
     rows = xr.concat(
         [ds.assign_coords(row=("panel", [f"{name} {copy}" for name in ds.row.values])) for copy in range(3)], "panel"
     )

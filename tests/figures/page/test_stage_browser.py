@@ -57,6 +57,18 @@ def test_seeds_are_one_line_with_a_band_and_one_entry_with_its_range(opened, con
     assert len(after) == 4 and not set(before) & set(after)  # a span zooms all of them
 
 
+def test_a_band_that_lies_above_and_below_the_ticked_runs_is_not_drawn(opened):
+    page = opened("#round=2&runs=fedavg&view=map")
+    spread = "[...document.querySelectorAll('#stage .curves .spread')].map(one => one.getAttribute('d')[0])"
+    assert page.evaluate(spread) == ["M"] * 4
+    page.evaluate(f"""() => {{ const run = {VIEW}.runs[1], above = (values) => values.map(value => value + 50);
+        run.curves.accuracy = above(run.curves.accuracy);
+        run.ends.accuracy = run.ends.accuracy.map(above);
+        {VIEW}.version += 1;
+        {VIEW}.render(); }}""")
+    assert page.evaluate(spread) == ["M"] * 3
+
+
 def test_compared_losses_have_equally_many_decimals(opened):
     page = opened("#round=2&runs=fedavg,fedlaw&view=map")
     text = page.locator("#stage .sentences li").first.text_content()
@@ -249,6 +261,12 @@ def test_a_phone_shows_it_without_scrolling_sideways(opened):
     assert all(330 <= side <= 390 for side in sides)
 
 
+def test_a_phone_that_is_held_sideways_begins_with_a_picture_on_its_first_screen(opened):
+    page = opened(viewport={"width": 844, "height": 390})
+    assert page.evaluate("document.querySelector('#stage .plate').getBoundingClientRect().top") < 300
+    assert page.evaluate("document.documentElement.scrollWidth") <= 844
+
+
 def test_a_drag_across_the_curves_zooms_and_a_double_click_shows_all(opened):
     page = opened("#round=0&runs=fedavg&view=map&smooth=3")
     assert "mean of 3 rounds" in page.locator("#stage .band-name").first.text_content()
@@ -273,6 +291,21 @@ def test_the_picture_can_be_saved(opened, form, begins):
     content = pathlib.Path(started.value.path()).read_bytes()
     assert content.startswith(begins) and len(content) > 20_000
     assert form == "PNG" or content.count(b">, seed 5<") == 3, "which of the seeds a landscape is of"
+
+
+@pytest.mark.parametrize("width", [390, 700, 1400])
+def test_words_of_a_saved_picture_do_not_lie_over_one_another(opened, width):
+    page = opened("#round=2&runs=fedavg,fedlaw&view=map", viewport={"width": width, "height": 900})
+    page.click("#stage .save summary")
+    with page.expect_download() as started:
+        page.click("#stage .save button:has-text('(SVG)')")
+    drawing = pathlib.Path(started.value.path()).read_text()
+    over = page.evaluate("""(drawing) => { document.body.innerHTML = drawing;
+        const boxes = [...document.querySelectorAll('body > svg > text')].map(one => [one.textContent, one.getBBox()]);
+        return boxes.flatMap(([words, a], i) => boxes.slice(i + 1).filter(([, b]) => a.x < b.x + b.width - 1
+            && b.x < a.x + a.width - 1 && a.y < b.y + b.height - 2 && b.y < a.y + a.height - 2)
+            .map(([other]) => [words, other])); }""", drawing)  # fmt: skip
+    assert over == []
 
 
 def test_the_tour_leads_through_five_addresses(opened):

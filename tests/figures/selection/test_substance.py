@@ -95,6 +95,14 @@ def test_panels_that_show_the_same_are_told():
     assert substance.remarks(figure, xr.Dataset(), needs="runs") == ['the panels "a", "b" show the same']
 
 
+def test_panels_of_one_title_that_show_the_same_are_counted():
+    figure, axs = style.panels(2, 1)
+    for ax in axs.flat:
+        ax.plot(np.arange(5))
+        ax.set_title("round 2")
+    assert substance.remarks(figure, xr.Dataset(), needs="runs") == ['the 2 panels "round 2" show the same']
+
+
 def test_a_panel_of_a_grid_is_named_by_its_row_and_column():
     figure, axs = style.panels(2, 2)
     for place, ax in enumerate(axs.flat):

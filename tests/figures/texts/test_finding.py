@@ -167,6 +167,8 @@ def test_other_pictures_state_where_their_main_quantity_is_highest(panel):
     ds = xr.Dataset({"a_high": high, "eigenvalue": top}, {"layer": ["head", "body"], "seed": [0, 1]})
     assert finding(ds, panel.figure) == "largest eigenvalue (mean): highest head, 3.5; lowest body, 1"
     assert finding(ds.isel(seed=0), panel.figure) == "largest eigenvalue: highest head, 3; lowest body, 1"
+    lone = ds.assign(eigenvalue=ds.eigenvalue.where(ds.layer == "head"))  # as a gain, which one method alone has
+    assert finding(lone, panel.figure) == "largest eigenvalue: 3 to 4, median 3.5"
     numbers = ds.drop_vars("layer")
     assert finding(numbers, panel.figure) == "largest eigenvalue: 1 to 4, median 3"
 

@@ -97,7 +97,7 @@ def test_ndcg_is_its_sum_over_the_sorted_samples_where_there_are_no_ties(seed):
 
 def test_what_has_no_rank_is_refused():
     scores, users = torch.arange(4.0), torch.tensor([3, 3, 8, 8])
-    with pytest.raises(ValueError, match="user 8 has 2 positives; a rank needs exactly one"):
+    with pytest.raises(ValueError, match="user 8 has 2 positives; a rank needs one per user"):
         positive_ranks(scores, torch.tensor([1, 0, 1, 1]), users)
     with pytest.raises(ValueError, match="there is no pair"):
         auc(scores, torch.ones(4))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -13,7 +14,7 @@ import torch
 import drift
 from drift.analyses.counterfactual.all_clients import frozen_update
 from drift.analyses.counterfactual.noise_or_drift import noise_or_drift_effort
-from drift.analyses.counterfactual.noise_replays import products_of
+from drift.analyses.counterfactual.noise_replays import plan_replays, products_of
 from drift.analyses.counterfactual.noise_terms import SHARE
 
 FEW = (
@@ -112,6 +113,25 @@ def test_the_record_is_a_replay_and_is_what_training_again_gives(runs, run):
     assert drift.noise_or_drift(run, rounds=[1], workers=2).equals(kept)
 
 
+def test_some_clients_of_a_cohort_are_a_random_sample_of_all(runs):
+    settings = ("clients.number=5", "clients.per_round=5", "local.batch=1000", "clients.weighting=uniform")
+    run, drawn = tiny.trained(runs, *settings), []
+    every = drift.noise_or_drift(run, rounds=[0], replays=2).isel(round=0).sel(fraction=1)
+    for seed in range(40):
+        other = replace(run, context=run.context)
+        other.__dict__["experiment"] = run.experiment.model_copy(update={"seed": 1000 + seed})
+        plan = plan_replays(other, 0, clients=3, replays=2, fractions=(1.0,))
+        assert plan.who == sorted({*plan.who}) and plan.cohort == 5 and plan.trainings == 3
+        drawn.append(tuple(plan.who))
+    assert len({*drawn}) == 10, "all samples of three of five"
+    ds = drift.noise_or_drift(run, rounds=[0], replays=2, clients=3).isel(round=0).sel(fraction=1)
+    assert ds.attrs["clients"] == 3 and ds.attrs["trainings"] == 3 and ds["clients"] == 3 and ds.cohort == 5
+    width, whole = (float((one.square_high - one.square_low).sel(part="signal")) for one in (ds, every))
+    assert width > whole
+    assert noise_or_drift_effort(run, rounds=[0], replays=2, clients=3).trainings == 3
+    assert run.cached(drift.noise_or_drift, rounds=[0], replays=2, clients=3).attrs["clients"] == 3
+
+
 def test_scale_and_sampling_are_those_of_counterfactual_without_noise(runs):
     still = tiny.trained(runs, "local.batch=1000", "local.epochs=3", "local.lr=0.5", "clients.weighting=uniform")
     ds = drift.noise_or_drift(still, clients="all", rounds=[2]).isel(round=0).sel(fraction=1)
@@ -147,6 +167,9 @@ def test_what_cannot_be_split_is_refused_in_one_line(runs, run, tmp_path):
         (tiny.trained(runs, "clients.per_round=2"), {}, "2 clients with samples count in round 0 .* clients='all'"),
         (run, {"replays": 1}, "replays is 1"),
         (run, {"clients": "some"}, "accepted: cohort, all"),
+        (run, {"clients": 2}, "or a number of its clients, 3 or more"),
+        (run, {"clients": True}, "or a number of its clients, 3 or more"),
+        (run, {"clients": 4}, "3 clients with samples count in round 0 .* needs 4; name another round"),
         (run, {"fractions": [0.5]}, "of which the last is 1"),
         (run, {"fractions": [1, 0.5]}, "ascending"),
     ]

@@ -127,6 +127,17 @@ def test_a_cohort_of_one_has_no_drift(tmp_path):
     assert gap.gap.item() == 0 and gap.holds.item() == 1 and gap.removed.item() == 0
 
 
+def test_equal_clients_have_no_share_and_remove_nothing_that_is_shown(tmp_path):
+    run = tiny.trained(tmp_path, "rounds=2", "local.lr=1e-30")
+    ds = drift.drift_curvature(run, rounds=[1], k=3, samples=40).isel(round=0)
+    client = ds.sel(kind="client")
+    assert 0 < client["norm"] < 1e-7, "the mean of equal clients differs from them by rounding"
+    assert np.isnan(client["share"]) and client.layer_share.isnull().all()
+    gap = drift.averaging_gap(run, rounds=[1], k=3, samples=40).isel(round=0)
+    assert np.isnan(gap.removed) and np.isnan(gap.removed_sharp) and np.isnan(gap.removed_rest)
+    assert drift.client_span(run, rounds=[1], k=3, samples=40).directions == 0
+
+
 def test_batch_statistics_are_those_of_the_end_at_the_mean_and_of_the_start_at_the_start(tmp_path):
     run = tiny.trained(tmp_path, "rounds=2", "task.model=tiny:normalised")
     record, samples = run.round(1), run.task.split("test")

@@ -1,0 +1,73 @@
+"""What takes long is cancelled on the page, which says so, and can be asked for again."""
+
+import pytest
+import tiny
+from browsing import MARKS
+from exploring import exploring, idle
+
+pytestmark = [*MARKS, pytest.mark.timeout(300)]
+VIEW = "document.getElementById('stage').view"
+
+
+@pytest.fixture
+def page(browser, address):
+    opened = browser.new_page(viewport={"width": 1400, "height": 900}, reduced_motion="reduce")
+    opened.set_default_timeout(60_000)
+    opened.goto(address + "#round=2&view=map")
+    idle(opened)
+    yield opened
+    opened.close()
+
+
+def test_a_file_that_is_cancelled_is_not_made_and_the_next_one_is(page):
+    started = []
+    page.on("download", lambda file: started.append(file))
+    page.click("#stage .save summary")
+    page.click("#stage .save button:has-text('This page')")
+    page.click("#stage .saved button:has-text('Cancel')")
+    page.wait_for_selector("#stage .saved:has-text('No file: you cancelled it.')")
+    page.wait_for_selector("#stage .jobs li", state="detached")
+    assert started == [] and page.locator("#stage .saved button").is_hidden()
+    page.click("#stage .save summary")
+    with page.expect_download(timeout=120_000):
+        page.click("#stage .save button:has-text('This page')")
+    page.wait_for_selector("#stage .saved:has-text('fedscape.html is in your downloads')")
+
+
+def test_work_that_is_cancelled_says_so_and_begins_again_when_it_is_looked_at_again(page):
+    page.evaluate(f"""() => {{ const {{ link }} = {VIEW}, {{ ask }} = link, waiting = [];
+        link.ask = (kind, args, more) => {{
+            if (kind === 'cancel') {{ for (const stop of waiting.splice(0)) stop(new Error('It was cancelled.')); }}
+            if (kind === 'cancel') {{ link.ask = ask; window.cancelled = args.job; return Promise.resolve(true); }}
+            if (args.points !== 41) return ask.call(link, kind, args, more);
+            return new Promise((go, stop) => waiting.push(stop)); }};
+        {VIEW}.set({{ points: 41 }}); }}""")
+    page.wait_for_function("() => !document.querySelector('#stage .jobs li')")
+    job = {"job": 7, "title": "landscape", "done": 1, "total": 4, "left": 9}
+    page.evaluate(f"job => {VIEW}.link.receive({{ push: 'jobs', value: [job] }})", job)
+    assert "landscape: 25 %, 9 s left" in page.text_content("#stage .jobs li")
+    page.click("#stage .jobs button:has-text('Cancel')")
+    page.wait_for_selector("#stage .absent:has-text('was cancelled')")
+    assert page.evaluate("window.cancelled") == 7
+    page.evaluate(f"{VIEW}.set({{ points: 15 }})")
+    page.evaluate(f"{VIEW}.set({{ points: 41 }})")
+    idle(page)
+    assert page.locator("#stage .absent:visible").count() == 0
+
+
+def test_a_shorter_run_shows_its_last_round_and_says_so(browser, tmp_path):
+    tiny.trained(tmp_path, "rounds=5")
+    tiny.trained(tmp_path, "rounds=3", "method=fedprox")
+    page = browser.new_page(viewport={"width": 1400, "height": 900}, reduced_motion="reduce")
+    with exploring(tmp_path) as address:
+        page.goto(address + "#round=4&view=map")
+        page.wait_for_function(f"() => {VIEW}?.runs.length === 2")
+        page.evaluate(f"{VIEW}.set({{ runs: {VIEW}.runs.map(run => run.key) }})")
+        idle(page)
+        places = page.locator("#stage .picture-title .at").all_text_contents()
+        assert sorted(places) == ["", " round 2, its last"]
+        page.locator("#stage .curves").press("Home")
+        idle(page)
+        assert page.locator("#stage .picture-title .at").all_text_contents() == ["", ""]
+        page.goto("about:blank")  # before the server ends
+    page.close()
