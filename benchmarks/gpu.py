@@ -68,9 +68,7 @@ def main() -> None:
     chosen = parser.parse_args()
     MODELS.extend(chosen.models or [])
     on_gpu = chosen.device == "cuda"
-    found: dict[str, Any] = {
-        "device": torch.cuda.get_device_name() if on_gpu else "cpu", "torch": torch.__version__,
-    }  # fmt: skip
+    found: dict[str, Any] = {"processor": card(torch.cuda.get_device_name() if on_gpu else "cpu")}
     RESULTS.parent.mkdir(exist_ok=True)
     for part in chosen.parts:
         begun = time.perf_counter()
@@ -82,6 +80,11 @@ def main() -> None:
             traceback.print_exc()
         print(f"== {part}: {time.perf_counter() - begun:.0f} s", flush=True)
         RESULTS.write_text(json.dumps(found, indent=1) + "\n")
+
+
+def card(name: str) -> dict[str, str]:
+    """A device as `benchmarks.write_tables` names machines."""
+    return {"name": name, "number": "", "flags": "float32 products, TF32 off", "torch": torch.__version__}
 
 
 def values(device: str, tiny: bool) -> list[dict]:

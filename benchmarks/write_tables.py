@@ -166,7 +166,7 @@ def explorer(content: Mapping[str, Any]) -> list[Row]:
 def cards(content: Mapping[str, Any]) -> list[Row]:
     """Rows of benchmarks.gpu: points per second."""
     rows: list[Row] = []
-    for row in content["planes"]:
+    for row in content.get("planes", ()):
         per_second = row["per_second"]
         chunks = [value for name, value in per_second.items() if name.startswith("vmap")]
         found = {"expert's loop": per_second["expert"]} | ({"expert's `vmap`": max(chunks)} if chunks else {})

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks import adapters, noise
+from benchmarks import adapters, gpu, noise
 from benchmarks._cohorts import LR, MOMENTUM, SETTINGS
 from benchmarks._curvature import smoothed
 from benchmarks._peer_settings import LR as PEER_LR
@@ -84,6 +84,17 @@ def test_a_choice_of_sweeps_has_its_mean_over_all_models(tmp_path):
     assert _cells(text, "work") == [["work", "machine", "fedscape", "never", "small", "in products"]]
     assert _cells(text, "mlp") == [["mlp", "1", "", "4.00", "", "90%"]]
     assert _cells(text, "geometric") == [["geometric mean of 2 models", "1", "", "2.00", "0.90", ""]]
+
+
+def test_a_card_is_a_machine_of_the_tables(tmp_path, monkeypatch):
+    monkeypatch.setattr(gpu, "RESULTS", tmp_path / "gpu.json")
+    planes = [{"model": "mlp", "per_second": {"ours": 1500.0, "expert": 20.0, "vmap 4": 3.0, "vmap 16": 4.0}}]
+    monkeypatch.setattr(gpu, "planes", lambda device, tiny: planes)
+    monkeypatch.setattr("sys.argv", ["gpu", "--device", "cpu", "--parts", "planes"])
+    gpu.main()
+    text = tables([summary(tmp_path, "quiet", ["gpu"], {})])
+    assert text.startswith(f"1. cpu, torch {torch.__version__}, quiet")
+    assert _cells(text, "mlp") == [["mlp, points a second", "1", "1,500", "20", "4"]]
 
 
 def test_a_machine_keeps_what_was_not_measured_again_and_takes_nothing_from_another_one(tmp_path):
