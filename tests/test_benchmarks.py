@@ -94,7 +94,7 @@ def test_a_card_is_a_machine_of_the_tables(tmp_path, monkeypatch):
     gpu.main()
     text = tables([summary(tmp_path, "quiet", ["gpu"], {})])
     assert text.startswith(f"1. cpu, torch {torch.__version__}, quiet")
-    assert _cells(text, "mlp") == [["mlp, points a second", "1", "1,500", "20", "4"]]
+    assert _cells(text, "mlp") == [["mlp", "1", "1,500", "20", "4"]]
 
 
 def test_a_machine_keeps_what_was_not_measured_again_and_takes_nothing_from_another_one(tmp_path):
