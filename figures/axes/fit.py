@@ -134,7 +134,7 @@ def _length(line: str) -> int:
 def _even(line: str, most: int) -> list[str]:
     """The fewest lines with this many letters at most, of nearly one length."""
     lines = _lines(line, most)
-    while len(lines) > 1 and len(shorter := _lines(line, most := most - 1)) == len(lines):
+    while most > 1 and len(shorter := _lines(line, most := most - 1)) == len(lines) > 1:
         lines = shorter
     return lines
 

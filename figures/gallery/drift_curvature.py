@@ -51,7 +51,7 @@ def draw(ds: xr.Dataset) -> Figure:
         label, colour = _LOOK[kind]
         for ax, name, more in ((axs[0, 0], "share", {}), (axs[0, 1], "cost", {}), (axs[0, 1], "quadratic", _DASHED)):
             _line(ds[name].sel(kind=kind), ax, colour, f"{label}{', second order' if more else ''}", **more)
-    for name, label, colour in (("sharp", "sharpest directions", "#D55E00"), ("rest", "all others", "#0E8FCC")):
+    for name, label, colour in (("sharp", "sharpest directions", "#D55E00"), ("rest", "all others", "#0B5C85")):
         _line(ds[f"removed_{name}"], axs[0, 2], colour, label, marker="s")
     style.logarithmic(axs[0, 0])
     k, unsure = ds.attrs["k"], ds.attrs["undetermined"]

@@ -122,7 +122,7 @@ def _kind(name: str) -> int:
     """Place of a method among the line styles: solid for FedAvg alone, of the main methods."""
     if name in METHODS:
         return METHODS[name][2]
-    return _KINDS[_INDEX_OF[name] if name in _INDEX_OF else zlib.crc32(name.encode()) % len(_KINDS)]
+    return _KINDS[_INDEX_OF[name] if name in _INDEX_OF else zlib.crc32(name.encode()) // 7 % len(_KINDS)]
 
 
 def label(name: str) -> str:

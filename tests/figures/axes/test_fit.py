@@ -63,4 +63,5 @@ def test_lines_of_a_wrapped_text_are_nearly_as_long_as_one_another():
     assert _even("distance along v", 14) == ["distance", "along v"]
     assert _even("one two three four", 15) == ["one two", "three four"]
     assert _even("short", 3) == ["short"]
+    assert _even("client 12", 3) == ["client", "12"], "a word per line cannot be shorter"
     assert _even("a formula $a b c$ of three", 12) == ["a formula", "$a b c$ of", "three"]
