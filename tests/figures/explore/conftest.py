@@ -20,3 +20,16 @@ def address(runs):
 
     with exploring(runs[0].folder.parent) as started:
         yield started
+
+
+@pytest.fixture
+def page(browser, address):
+    """A page of a desktop on the map of round 2, that has ended its work."""
+    from exploring import idle
+
+    opened = browser.new_page(viewport={"width": 1400, "height": 900}, reduced_motion="reduce")
+    opened.set_default_timeout(60_000)
+    opened.goto(address + "#round=2&view=map")
+    idle(opened)
+    yield opened
+    opened.close()

@@ -9,16 +9,6 @@ pytestmark = [*MARKS, pytest.mark.timeout(300)]
 VIEW = "document.getElementById('stage').view"
 
 
-@pytest.fixture
-def page(browser, address):
-    opened = browser.new_page(viewport={"width": 1400, "height": 900}, reduced_motion="reduce")
-    opened.set_default_timeout(60_000)
-    opened.goto(address + "#round=2&view=map")
-    idle(opened)
-    yield opened
-    opened.close()
-
-
 def test_a_file_that_is_cancelled_is_not_made_and_the_next_one_is(page):
     started = []
     page.on("download", lambda file: started.append(file))

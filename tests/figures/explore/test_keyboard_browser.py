@@ -20,16 +20,6 @@ STOP = """() => {
 """The element with the focus: its name, and whether the focus can be seen."""
 
 
-@pytest.fixture
-def page(browser, address):
-    opened = browser.new_page(viewport={"width": 1400, "height": 900}, reduced_motion="reduce")
-    opened.set_default_timeout(60_000)
-    opened.goto(address + "#round=2&view=map")
-    idle(opened)
-    yield opened
-    opened.close()
-
-
 def tab_to(page, name):
     """Press Tab until a control of that name (a pattern) has the focus; each stop has a name and shows its focus."""
     for _ in range(80):
