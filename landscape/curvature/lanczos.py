@@ -18,7 +18,8 @@ Wide = Callable[[], Product | None]
 """Makes the product of a matrix in float64 (d,) -> (d,); None where there is none."""
 
 ROWS = 8
-"""Basis vectors allocated first; doubled when full, since most searches end early."""
+"""Basis vectors that a GPU allocates first; doubled when full, since most searches end early. A CPU takes no memory for
+rows before they are written."""
 
 COLUMNS = 1 << 22
 """Columns of a basis that a restart turns at once, so that it takes no second basis."""
@@ -48,7 +49,8 @@ class Lanczos:
     def __init__(self, product: Product, start: Tensor, rows: int) -> None:
         self.product, self.rows, self.size = product, min(rows, start.numel()), start.numel()
         self.used, self.products, self.left, self.exhausted, self.tridiagonal = 0, 0, 0.0, False, True
-        self._memory = start.new_empty((self.rows if self.rows <= 2 * ROWS else ROWS) + 1, self.size)
+        first = self.rows if start.device.type == "cpu" or self.rows <= 2 * ROWS else ROWS
+        self._memory = start.new_empty(first + 1, self.size)
         # `_open` has the parts (s,) in the images of the rows: of the last rest, then of those that wait
         self._projected, self._open = np.zeros((self.rows, self.rows)), [np.zeros(self.rows)]
         self.waiting: list[Tensor] = []
@@ -66,7 +68,7 @@ class Lanczos:
 
     def ritz(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Rising Ritz values (s,), their coefficients (s, s) as columns, and estimated residual lengths (s,)."""
-        values, columns = np.linalg.eigh(self.projected)
+        values, columns = (one.numpy() for one in torch.linalg.eigh(torch.from_numpy(self.projected)))
         return values, columns, np.linalg.norm(self.rests(columns), axis=0)
 
     def rests(self, columns: np.ndarray) -> np.ndarray:
