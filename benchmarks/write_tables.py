@@ -100,7 +100,7 @@ def planes(content: Mapping[str, Any]) -> list[Row]:
             ratios.setdefault(name, []).append(value)
         seconds = f"{statistics.median(table['seconds']['ours']):.3g} s"
         rows.append(
-            (f"{table['model']}, {table['points']}^2 points, {table['samples']} samples", seconds, _cells(ratio, LOOPS))
+            (f"{table['model']}, {table['points']}^2, {table['samples']}", seconds, _cells(ratio, LOOPS))
         )
     means = {name: statistics.geometric_mean(values) for name, values in ratios.items() if len(values) == len(rows)}
     return [*rows, (f"{MEAN} of {len(rows)} models", "", _cells(means, LOOPS))] if len(rows) > 1 else rows
@@ -139,12 +139,12 @@ def training(content: Mapping[str, Any]) -> list[Row]:
 
 
 def curvature(content: Mapping[str, Any]) -> list[Row]:
-    """Rows of benchmarks.hessian: seconds, error and memory of fedscape; ratios and memory of the others."""
+    """Rows of benchmarks.hessian: seconds, error and MiB of fedscape; ratios and MiB of the others."""
     rows: list[Row] = []
     for row in content["rows"]:
         own = row["programs"]["fedscape"]
         cells = {name: _solved(row["programs"][name]) for name in SOLVERS if name in row["programs"]}
-        ours = f"{statistics.median(own['seconds']):.3g} s, {own['error']:.0e}, {own['peak_mib']:.0f} MiB"
+        ours = f"{statistics.median(own['seconds']):.3g} s, {own['error']:.0e}, {own['peak_mib']:.0f}"
         rows.append((f"{row['model']}, {row['job']}", ours, cells))
     return rows
 
@@ -191,7 +191,7 @@ def _solved(found: Mapping[str, Any]) -> str:
     if "failed" in found:
         return "fails"
     missed = "" if found["reached"] else f", error {found['error']:.0e}"
-    return f"{found['ratio']:.2f}, {found['peak_mib']:.0f} MiB{missed}"
+    return f"{found['ratio']:.2f}, {found['peak_mib']:.0f}{missed}"
 
 
 def _named(machine: Mapping[str, Any]) -> str:
