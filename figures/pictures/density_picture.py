@@ -1,4 +1,4 @@
-"""The usual picture of a spectral density: the bulk as a line, single eigenvalues outside it as stems; of each round."""
+"""The usual picture of a spectral density: the bulk as a line, single eigenvalues outside it as stems, per round."""
 
 from __future__ import annotations
 
