@@ -22,6 +22,9 @@ from figures.axes.relief import COUNT, spaced_levels
 from figures.looks import style
 from figures.looks.look import current
 
+SLENDER = 25
+"""Height of a bar beside maps, as a multiple of its width."""
+
 _VALUES: WeakKeyDictionary[Axes, list[np.ndarray]] = WeakKeyDictionary()
 """Values that maps show, by their axes."""
 
@@ -71,7 +74,7 @@ def colorbar(
     with style.context():
         colours = ScalarMappable(norm(levels), cmap or style.sequential())
         text = f"{label}{_beyond(beyond, below, scale)}" if beyond >= 0.005 and scale else label
-        location = {"location": "bottom", "pad": 0.01, "aspect": 30} if below else {"pad": 0.02, "aspect": 25}
+        location = {"location": "bottom", "pad": 0.01, "aspect": 30} if below else {"pad": 0.02, "aspect": SLENDER}
         extend = "max" if beyond > 0 else "neither"
         if inside is not None:
             cell = inside.inset_axes((0.05, 0.55, 0.9, 0.08), label="<colorbar>")
@@ -123,6 +126,7 @@ def _match_height(bar: Axes, maps: Sequence[Axes]) -> None:
     inside = cast("Callable[[Axes, RendererBase], Bbox]", bar.get_axes_locator())
 
     def located(ax: Axes, renderer: RendererBase) -> Bbox:
+        ax.set_box_aspect(SLENDER)  # a bar without an end keeps what an earlier drawing left
         box, original = inside(ax, renderer), ax.get_position(original=True)
         cells = Bbox.union([panel.get_position(original=True) for panel in maps])
         visible = Bbox.union([panel.get_position() for panel in maps])

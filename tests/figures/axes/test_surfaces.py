@@ -339,6 +339,22 @@ def test_ends_are_named_at_both_models():
     assert [(note.get_text(), note.xy[0]) for note in ax.texts] == [("FMA", 0), ("IMA", 1)]
 
 
+def test_a_bar_keeps_its_width_where_the_layout_is_done():
+    figure, axs = style.panels(1, 2)
+    levels = np.geomspace(0.43, 2.4, 14)
+    for ax in axs.flat:
+        ax.contourf(np.linspace(0.5, 2, 9).reshape(3, 3))
+        ax.set_aspect(0.5)
+    surfaces.colorbar(figure, axs.flat, levels, "loss")
+    (bar,) = _bars(figure)
+    figure.draw_without_rendering()
+    before = bar.get_window_extent().width
+    figure.set_layout_engine("none")
+    for _ in range(3):
+        figure.draw_without_rendering()
+    assert bar.get_window_extent().width == pytest.approx(before, rel=0.05)
+
+
 def test_colorbar_spans_the_levels():
     figure = Figure()
     levels = surfaces.common_levels(_plane().loss)
