@@ -83,7 +83,7 @@ def colorbar(
             bar = figure.colorbar(colours, ax=list(below) or maps, label=text, extend=extend, **location)
         upright = not below and inside is None
         if upright:
-            _match_height(bar.ax, maps)
+            match_height(bar.ax, maps)
         elif below:
             _set_thickness(bar.ax)
         round_ticks(bar, levels, tall=upright)
@@ -118,12 +118,13 @@ def _written(value: float) -> str:
     return f"{value:.10g}" if 1e-4 <= abs(value) < 1e5 or value == 0 else f"{value:.3g}"
 
 
-def _match_height(bar: Axes, maps: Sequence[Axes]) -> None:
+def match_height(bar: Axes, maps: Sequence[Axes]) -> None:
     """Make a vertical colour bar as tall as its maps are drawn, at their edge.
 
     A layout makes it as tall as their cells, which maps of equal aspect do not fill.
     """
     inside = cast("Callable[[Axes, RendererBase], Bbox]", bar.get_axes_locator())
+    wide = cast(Figure, bar.get_figure(root=True)).get_figwidth()
 
     def located(ax: Axes, renderer: RendererBase) -> Bbox:
         ax.set_box_aspect(SLENDER)  # a bar without an end keeps what an earlier drawing left
@@ -133,6 +134,7 @@ def _match_height(bar: Axes, maps: Sequence[Axes]) -> None:
         scale = visible.height / cells.height
         ax.set_box_aspect((ax.get_box_aspect() or 1.0) * scale)  # as wide as before
         left, low = box.x0 + visible.x1 - cells.x1, visible.y0 + (box.y0 - original.y0) * scale
+        left = min(left, visible.x1 + 0.12 / wide)  # legends below move no bar
         return Bbox.from_bounds(left, low, box.width, box.height * scale)
 
     bar.set_axes_locator(located)  # type: ignore[arg-type]  # matplotlib gives it the axes

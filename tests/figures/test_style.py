@@ -160,7 +160,7 @@ def test_a_figure_that_cannot_be_saved_keeps_its_layout(tmp_path):
     figure = _figure()
     engine = figure.get_layout_engine()
     (tmp_path / "one.png").mkdir()
-    with pytest.raises(OSError):
+    with pytest.raises(IsADirectoryError):
         style.save(figure, tmp_path / "one", ("svg", "png"))
     assert figure.get_layout_engine() is engine is not None
 
