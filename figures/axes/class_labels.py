@@ -86,8 +86,8 @@ def class_bars(
         mesh = ax.pcolormesh(positions, np.arange(len(names)), shares.values.T, vmax=top, **look)
         name_ticks(ax.yaxis, names)
         if bar is None or not bar.child_axes:
-            place: dict[str, Any] = {"ax": ax} if bar is None else {"cax": bar.inset_axes((0.0, 0.0, 0.07, 1.0))}
-            cast(Figure, ax.figure).colorbar(mesh, label=textwrap.fill(style.text(shares), 24), **place)
+            location: dict[str, Any] = {"ax": ax} if bar is None else {"cax": bar.inset_axes((0.0, 0.0, 0.07, 1.0))}
+            cast(Figure, ax.figure).colorbar(mesh, label=textwrap.fill(style.text(shares), 24), **location)
         return style.name_axes(ax, over, "class", integers=6)
     bottom = np.zeros(len(positions))
     numbered = max(len(str(name)) for name in shares["class"].values) > 3
@@ -97,10 +97,10 @@ def class_bars(
             continue  # no bar has it
         label = f"{index} {name}" if numbered else name
         ax.bar(positions, height, 0.92, bottom=bottom, color=colour, label=label, linewidth=0)
-        for position, part, low in zip(positions, height, bottom, strict=True):
-            if part >= _NAMED_SHARE:
+        for position, share, low in zip(positions, height, bottom, strict=True):
+            if share >= _NAMED_SHARE:
                 look = {"ha": "center", "va": "center", "gid": CELL, "path_effects": style.outline()}
-                ax.text(position, low + part / 2, str(index) if numbered else name, fontsize=style.small(), **look)
+                ax.text(position, low + share / 2, str(index) if numbered else name, fontsize=style.small(), **look)
         bottom += height
     ax.set_ylim(0, 1)
     ax.margins(x=0.01)

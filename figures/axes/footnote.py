@@ -25,8 +25,8 @@ def footnote(figure: Figure, text: str) -> None:
     """
     width = figure.get_figwidth()
     most = int(width / (0.56 * style.small() / 72))
-    kept = text.replace(" \N{MIDDLE DOT}", "\N{NO-BREAK SPACE}\N{MIDDLE DOT}")  # no line begins with a dot
-    lines = [line for phrase in kept.splitlines() for line in textwrap.wrap(phrase, most)]
+    unbroken = text.replace(" \N{MIDDLE DOT}", "\N{NO-BREAK SPACE}\N{MIDDLE DOT}")  # no line begins with a dot
+    lines = [line for phrase in unbroken.splitlines() for line in textwrap.wrap(phrase, most)]
     if not lines:
         return
     below = sum(_height(note.get_text()) for note in figure.texts if note.get_label() == _LABEL)

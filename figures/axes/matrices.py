@@ -64,8 +64,8 @@ def matrix(
     else:
         minus(ax, values.values < 0)
     if bar:
-        drawn = cast(Figure, ax.figure).colorbar(image, ax=ax, label=style.text(values), aspect=SLENDER, pad=0.02)
-        match_height(drawn.ax, [ax])
+        colours = cast(Figure, ax.figure).colorbar(image, ax=ax, label=style.text(values), aspect=SLENDER, pad=0.02)
+        match_height(colours.ax, [ax])
     return ax
 
 

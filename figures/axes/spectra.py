@@ -114,10 +114,10 @@ def density(ds: xr.Dataset, *, ax: Axes | None = None, floor: float = FLOOR, fil
             ax.fill_between(across, 1e-300, series.values, color=artist.get("color"), alpha=0.45, linewidth=0)
         if f"{line}_error" in ds:
             error_band(series, ds[f"{line}_error"], across, ax)
-        (drawn,) = ax.plot(across, series.values, **artist)
+        (outline,) = ax.plot(across, series.values, **artist)
         places, heights = outliers(ds if name is None or "algorithm" not in ds.dims else ds.sel(algorithm=name))
-        ax.vlines(places, 1e-300, heights, colors=drawn.get_color(), linewidth=1.0)
-        ax.plot(places, heights, "o", color=drawn.get_color(), markersize=2.2)
+        ax.vlines(places, 1e-300, heights, colors=outline.get_color(), linewidth=1.0)
+        ax.plot(places, heights, "o", color=outline.get_color(), markersize=2.2)
     ax.set_yscale("log")
     ax.set_ylim(floor * highest, 2 * highest)
     return style.name_axes(ax, "eigenvalue", f"spectral density{STEMS * (line == 'bulk')}")

@@ -17,8 +17,8 @@ from figures.looks import style
 
 def plot(ds: xr.Dataset, ax: Axes, look: dict[str, Any]) -> Axes:
     """The densities in one panel, whose logarithmic axis ends at `spectra.FLOOR` of the highest peak."""
-    for label, colour, part in _rounds(ds):
-        spectra.density(part, ax=ax, **{"color": colour, "label": label or None, **look})
+    for label, colour, spectrum in _rounds(ds):
+        spectra.density(spectrum, ax=ax, **{"color": colour, "label": label or None, **look})
     ax.set_ylim(spectra.FLOOR * float(ds.density.max()), 2 * float(ds.density.max()))
     if "round" in ds.dims:
         ax.legend()
@@ -29,11 +29,11 @@ def plot(ds: xr.Dataset, ax: Axes, look: dict[str, Any]) -> Axes:
 def plotly(ds: xr.Dataset, figure: go.Figure) -> go.Figure:
     """The same, into an interactive figure."""
     low, high = np.log10(float(ds.density.max()) * np.array([spectra.FLOOR, 2]))
-    for label, colour, part in _rounds(ds):
+    for label, colour, spectrum in _rounds(ds):
         line: dict[str, Any] = {"mode": "lines", "line_color": colour, "legendgroup": label}
-        bulk = part["bulk" if "bulk" in part else "density"]
-        figure.add_scatter(x=spectra.grid(part).values, y=bulk, name=label, showlegend=label != "", **line)
-        places, heights = spectra.outliers(part)
+        bulk = spectrum["bulk" if "bulk" in spectrum else "density"]
+        figure.add_scatter(x=spectra.grid(spectrum).values, y=bulk, name=label, showlegend=label != "", **line)
+        places, heights = spectra.outliers(spectrum)
         if len(places):
             ends = np.stack([np.full(len(places), 10**low), heights, np.full(len(places), np.nan)], 1)
             line |= {"name": "single eigenvalue", "showlegend": False}

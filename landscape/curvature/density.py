@@ -90,8 +90,8 @@ def density(
     bulk = heights - [shape[:, places].sum(1) for shape, places in zip(shapes, alone, strict=True)]
     area = np.trapezoid(heights.mean(0), grid)
     outlier = np.full((2, steps), np.nan)
-    found = [np.array(rule[:2])[:, places] for rule, places in zip(rules, alone, strict=True)]
-    outlier[:, : alone.shape[1]] = np.mean(found, 0)
+    of_probes = [np.array(rule[:2])[:, places] for rule, places in zip(rules, alone, strict=True)]
+    outlier[:, : alone.shape[1]] = np.mean(of_probes, 0)
     moments = np.array([[weights @ values, weights @ values**2] for values, weights, _ in rules])
     name = curvature.replace("_", "-")
     variables: dict[str, tuple] = {
@@ -112,13 +112,13 @@ def density(
 
 def _alone(rules: list[Rule], sigma: float) -> np.ndarray:
     """Places (probes, k) of the same k Ritz values in the rule of every probe, as `density` describes outliers."""
-    found = []
+    nodes = []
     for value in rules[0][0]:
         near = [np.flatnonzero(abs(values - value) <= 2 * sigma) for values, _, _ in rules]
         off = [np.maximum(rests, abs(values - value))[at] for (values, _, rests), at in zip(rules, near, strict=True)]
         if all(len(most) == 1 and most[0] <= sigma / 100 for most in off):
-            found.append([at[0] for at in near])
-    return np.array(found, int).reshape(-1, len(rules)).T
+            nodes.append([at[0] for at in near])
+    return np.array(nodes, int).reshape(-1, len(rules)).T
 
 
 def _standard_error(values: np.ndarray) -> np.ndarray:
