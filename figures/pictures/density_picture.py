@@ -38,7 +38,8 @@ def plotly(ds: xr.Dataset, figure: go.Figure) -> go.Figure:
             ends = np.stack([np.full(len(places), 10**low), heights, np.full(len(places), np.nan)], 1)
             line |= {"name": "single eigenvalue", "showlegend": False}
             figure.add_scatter(x=np.repeat(places, 3), y=ends.ravel(), **line)
-    figure.update_yaxes(type="log", range=(low, high), title=axis(ds.density))
+    powers = {"type": "log", "exponentformat": "power", "dtick": 1}
+    figure.update_yaxes(powers, range=(low, high), title=axis(ds.density))
     return figure.update_xaxes(title=axis(spectra.grid(ds)))
 
 

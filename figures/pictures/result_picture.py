@@ -23,7 +23,7 @@ from figures.interactive.surfaces import surface3d
 from figures.looks import palette, style
 from figures.pictures import density_picture
 
-USUAL = ("loss", "accuracy", "eigenvalue", "density", "barrier", "count")
+USUAL = ("loss", "accuracy", "density", "eigenvalue", "barrier", "count")
 """Variables that a picture shows by default, the first of which counts; else the first that is not constant."""
 
 NAMES = ("client", "class", "layer", "model", "variant")

@@ -154,6 +154,9 @@ def test_single_eigenvalues_of_a_density_are_stems_and_the_line_is_the_bulk():
     assert list(curve.y) == columns["bulk"]
     assert list(stems.x[:2]) == [5.0, 5.0] and list(stems.y[:2]) == pytest.approx([2e-8, 3e-5])
     both = xr.concat([ds, ds * 2], "round").assign_coords(round=[0, 9])
+    grids = ("round", "mark"), np.array([ds.value.values, 3 * ds.value.values])
+    both = both.rename(value="mark").drop_vars("mark").assign(eigenvalue=grids)  # as `density_rounds` has it
+    assert [line.get_xdata().tolist() for line in both.plot().lines[::2]] == [[-1.0, 0.0, 5.0], [-3.0, 0.0, 15.0]]
     assert [text.get_text() for text in both.plot().get_legend().get_texts()] == ["round 0", "round 9"]
     assert [trace.name for trace in both.plotly().data if trace.showlegend] == ["round 0", "round 9"]
 
