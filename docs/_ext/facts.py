@@ -42,6 +42,8 @@ def items_of(papers: list[str]) -> str:
 
 NOT_DRAWN = {
     "ranking-table": "needs runs on MovieLens-1M",
+    "gamma-table": "factors of the runs on this page are 1 within their spread; regularisation-rounds shows them",
+    "robustness-table": "noise costs the runs on this page less than chance does",
     "product-gap": "needs runs with low-rank adapters; such runs are shown above",
 }
 """Why a figure has no picture, by name."""

@@ -237,6 +237,7 @@ def _complete(partial: netcdf_files.Partial) -> xr.Dataset | None:
 
 
 REVISION = {"coherence": 2, "basin_rounds": 2, "update_causes": 3, "early_warning": f"2 {calibration()['digest']}"}
+REVISION |= {"density_rounds": 2, "hessian_density": 2}
 """Revision of analyses that compute something else now; results of earlier revisions are not read."""
 
 

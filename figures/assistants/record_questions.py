@@ -132,12 +132,7 @@ class RecordQuestions(OpenedRuns):
         }
 
     def evaluate(
-        self,
-        run: str,
-        round: int,
-        weights: Mapping[str, float],
-        split: str = "test",
-        samples: int | None = None,
+        self, run: str, round: int, weights: Mapping[str, float], split: str = "test", samples: int | None = None
     ) -> dict[str, Any]:
         """Loss and error of a weighted sum of models of a round, exactly, each with its standard error.
 

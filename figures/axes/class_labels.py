@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Any, cast
 
 import numpy as np
@@ -55,7 +56,13 @@ def put_bubbles(
 
 
 def class_bars(
-    ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "cohort_share", over: str = "round", top: float = 1.0
+    ds: xr.Dataset,
+    *,
+    ax: Axes | None = None,
+    variable: str = "cohort_share",
+    over: str = "round",
+    top: float = 1.0,
+    bar: Axes | None = None,
 ) -> Axes:
     """Stacked bars of class shares, one bar per round (or client), their parts named; of many bars a map.
 
@@ -68,6 +75,7 @@ def class_bars(
         variable: Variable of `ds` to draw.
         over: Dimension along the horizontal axis.
         top: Share at the upper end of the colours of a map.
+        bar: An empty panel for the one colour bar of several maps; by default each has its own beside it.
     """
     shares = require_values(ds[variable].transpose(over, "class"))
     ax = style.axes(ax)
@@ -77,7 +85,9 @@ def class_bars(
         look: dict[str, Any] = {"shading": "nearest", "cmap": style.sequential(), "vmin": 0, "rasterized": True}
         mesh = ax.pcolormesh(positions, np.arange(len(names)), shares.values.T, vmax=top, **look)
         name_ticks(ax.yaxis, names)
-        cast(Figure, ax.figure).colorbar(mesh, ax=ax, label=style.text(shares))
+        if bar is None or not bar.child_axes:
+            location: dict[str, Any] = {"ax": ax} if bar is None else {"cax": bar.inset_axes((0.0, 0.0, 0.07, 1.0))}
+            cast(Figure, ax.figure).colorbar(mesh, label=textwrap.fill(style.text(shares), 24), **location)
         return style.name_axes(ax, over, "class", integers=6)
     bottom = np.zeros(len(positions))
     numbered = max(len(str(name)) for name in shares["class"].values) > 3
@@ -87,10 +97,10 @@ def class_bars(
             continue  # no bar has it
         label = f"{index} {name}" if numbered else name
         ax.bar(positions, height, 0.92, bottom=bottom, color=colour, label=label, linewidth=0)
-        for position, bar, low in zip(positions, height, bottom, strict=True):
-            if bar >= _NAMED_SHARE:
+        for position, share, low in zip(positions, height, bottom, strict=True):
+            if share >= _NAMED_SHARE:
                 look = {"ha": "center", "va": "center", "gid": CELL, "path_effects": style.outline()}
-                ax.text(position, low + bar / 2, str(index) if numbered else name, fontsize=style.small(), **look)
+                ax.text(position, low + share / 2, str(index) if numbered else name, fontsize=style.small(), **look)
         bottom += height
     ax.set_ylim(0, 1)
     ax.margins(x=0.01)

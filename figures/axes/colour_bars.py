@@ -22,6 +22,9 @@ from figures.axes.relief import COUNT, spaced_levels
 from figures.looks import style
 from figures.looks.look import current
 
+SLENDER = 25
+"""Height of a bar beside maps, as a multiple of its width."""
+
 _VALUES: WeakKeyDictionary[Axes, list[np.ndarray]] = WeakKeyDictionary()
 """Values that maps show, by their axes."""
 
@@ -71,7 +74,7 @@ def colorbar(
     with style.context():
         colours = ScalarMappable(norm(levels), cmap or style.sequential())
         text = f"{label}{_beyond(beyond, below, scale)}" if beyond >= 0.005 and scale else label
-        location = {"location": "bottom", "pad": 0.01, "aspect": 30} if below else {"pad": 0.02, "aspect": 25}
+        location = {"location": "bottom", "pad": 0.01, "aspect": 30} if below else {"pad": 0.02, "aspect": SLENDER}
         extend = "max" if beyond > 0 else "neither"
         if inside is not None:
             cell = inside.inset_axes((0.05, 0.55, 0.9, 0.08), label="<colorbar>")
@@ -80,7 +83,7 @@ def colorbar(
             bar = figure.colorbar(colours, ax=list(below) or maps, label=text, extend=extend, **location)
         upright = not below and inside is None
         if upright:
-            _match_height(bar.ax, maps)
+            match_height(bar.ax, maps)
         elif below:
             _set_thickness(bar.ax)
         round_ticks(bar, levels, tall=upright)
@@ -115,20 +118,23 @@ def _written(value: float) -> str:
     return f"{value:.10g}" if 1e-4 <= abs(value) < 1e5 or value == 0 else f"{value:.3g}"
 
 
-def _match_height(bar: Axes, maps: Sequence[Axes]) -> None:
+def match_height(bar: Axes, maps: Sequence[Axes]) -> None:
     """Make a vertical colour bar as tall as its maps are drawn, at their edge.
 
     A layout makes it as tall as their cells, which maps of equal aspect do not fill.
     """
     inside = cast("Callable[[Axes, RendererBase], Bbox]", bar.get_axes_locator())
+    wide = cast(Figure, bar.get_figure(root=True)).get_figwidth()
 
     def located(ax: Axes, renderer: RendererBase) -> Bbox:
+        ax.set_box_aspect(SLENDER)  # a bar without an end keeps what an earlier drawing left
         box, original = inside(ax, renderer), ax.get_position(original=True)
         cells = Bbox.union([panel.get_position(original=True) for panel in maps])
         visible = Bbox.union([panel.get_position() for panel in maps])
         scale = visible.height / cells.height
         ax.set_box_aspect((ax.get_box_aspect() or 1.0) * scale)  # as wide as before
         left, low = box.x0 + visible.x1 - cells.x1, visible.y0 + (box.y0 - original.y0) * scale
+        left = min(left, visible.x1 + 0.12 / wide)  # legends below move no bar
         return Bbox.from_bounds(left, low, box.width, box.height * scale)
 
     bar.set_axes_locator(located)  # type: ignore[arg-type]  # matplotlib gives it the axes

@@ -24,13 +24,13 @@ def footnote(figure: Figure, text: str) -> None:
         text: Plain; lines longer than the figure is wide are wrapped.
     """
     width = figure.get_figwidth()
-    lines = [
-        line for phrase in text.splitlines() for line in textwrap.wrap(phrase, int(width / (0.56 * style.small() / 72)))
-    ]
+    most = int(width / (0.56 * style.small() / 72))
+    unbroken = text.replace(" \N{MIDDLE DOT}", "\N{NO-BREAK SPACE}\N{MIDDLE DOT}")  # no line begins with a dot
+    lines = [line for phrase in unbroken.splitlines() for line in textwrap.wrap(phrase, most)]
     if not lines:
         return
     below = sum(_height(note.get_text()) for note in figure.texts if note.get_label() == _LABEL)
-    note = "\n".join(lines)
+    note = "\n".join(lines).replace("\N{NO-BREAK SPACE}", " ")
     spilled = 0.0 if below or figure.get_layout_engine() else max(0.0, -float(figure.get_tightbbox().y0))
     _grow(figure, _height(note) + spilled)
     look: dict[str, Any] = {"fontsize": style.small(), "color": "#444444", "va": "bottom", "linespacing": 1.25}

@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis, XAxis
 from matplotlib.figure import Figure
 
+from figures.axes.colour_bars import SLENDER, match_height
 from figures.axes.curves import require_values
 from figures.axes.fit import CELL
 from figures.looks import style
@@ -63,7 +64,8 @@ def matrix(
     else:
         minus(ax, values.values < 0)
     if bar:
-        cast(Figure, ax.figure).colorbar(image, ax=ax, label=style.text(values), shrink=0.9)
+        colours = cast(Figure, ax.figure).colorbar(image, ax=ax, label=style.text(values), aspect=SLENDER, pad=0.02)
+        match_height(colours.ax, [ax])
     return ax
 
 

@@ -87,42 +87,62 @@ _SLANTED: dict[str, Any] = {"rotation": 60, "ha": "right", "rotation_mode": "anc
 FLOOR = 1e-8
 """Spectral density, as a part of the highest peak, below which it is not shown."""
 
+STEMS = "\nstems: single eigenvalues"
+"""What stands outside the bulk, in words."""
+
 
 def density(ds: xr.Dataset, *, ax: Axes | None = None, floor: float = FLOOR, filled: bool = False, **look: Any) -> Axes:
     """Spectral density, one line per method, on a logarithmic axis that ends at `floor` of the highest peak.
 
+    Eigenvalues outside the bulk are stems as high as the Gaussians that they are in the density; the line is the bulk.
+
     Args:
-        ds: density and eigenvalue over `mark`, the positions on each method's own grid, and perhaps `algorithm`.
+        ds: density and eigenvalue over `mark`, the positions on each method's own grid, and perhaps `algorithm`; those
+            of the bulk and the outliers as `landscape.density` names them.
         filled: The area below the line has the method's colour too.
             Where there is a density_error, a grey band reaches one standard error up and down.
     """
     ax = style.axes(ax)
-    highest = 0.0
-    for name, series in split_algorithms(ds["density"]):
-        grid = _eigenvalues(ds, name)
+    highest, line = float(ds["density"].max()), "bulk" if "bulk" in ds else "density"
+    if not highest > 0:
+        raise LookupError("the spectral density is 0 everywhere; there is no spectrum to draw.")
+    for name, series in split_algorithms(ds[line]):
+        across = _eigenvalues(ds, name).values
         artist = line_look(name, **{"linewidth": 1.0, **look})
         if filled:
             artist = {**artist, "linestyle": "-", "linewidth": 0.7}
-            ax.fill_between(grid.values, 1e-300, series.values, color=artist.get("color"), alpha=0.45, linewidth=0)
-        if "density_error" in ds:
-            error_band(series, ds["density_error"], grid.values, ax)
-        ax.plot(grid.values, series.values, **artist)
-        highest = max(highest, float(series.max()))
-    if highest <= 0:
-        raise LookupError("the spectral density is 0 everywhere; there is no spectrum to draw.")
+            ax.fill_between(across, 1e-300, series.values, color=artist.get("color"), alpha=0.45, linewidth=0)
+        if f"{line}_error" in ds:
+            error_band(series, ds[f"{line}_error"], across, ax)
+        (outline,) = ax.plot(across, series.values, **artist)
+        places, heights = outliers(ds if name is None or "algorithm" not in ds.dims else ds.sel(algorithm=name))
+        ax.vlines(places, 1e-300, heights, colors=outline.get_color(), linewidth=1.0)
+        ax.plot(places, heights, "o", color=outline.get_color(), markersize=2.2)
     ax.set_yscale("log")
     ax.set_ylim(floor * highest, 2 * highest)
-    return style.name_axes(ax, "eigenvalue", "spectral density")
+    return style.name_axes(ax, "eigenvalue", f"spectral density{STEMS * (line == 'bulk')}")
+
+
+def outliers(ds: xr.Dataset) -> tuple[np.ndarray, np.ndarray]:
+    """Places and heights of the eigenvalues outside the bulk; none where a result does not have them."""
+    if "outlier" not in ds:
+        return np.empty(0), np.empty(0)
+    there = np.isfinite(ds["outlier"].values)
+    return ds["outlier"].values[there], ds["outlier_density"].values[there]
+
+
+def grid(ds: xr.Dataset) -> xr.DataArray:
+    """The eigenvalues at which a density is known."""
+    return ds["eigenvalue" if "eigenvalue" in ds else "value"]
 
 
 def _eigenvalues(ds: xr.Dataset, name: str | None) -> xr.DataArray:
-    values = ds["eigenvalue"]
+    values = grid(ds)
     return values if name is None or "algorithm" not in ds.dims else values.sel(algorithm=name)
 
 
-def same_window(ds: xr.Dataset, axs: Iterable[Axes]) -> None:
-    """One range of eigenvalues and of densities for all panels: where a density is above the floor."""
-    highest = float(ds["density"].max())
+def same_window(ds: xr.Dataset, axs: Iterable[Axes], highest: float) -> None:
+    """One range of eigenvalues and of densities for panels: where a density is above the floor of the highest."""
     inside = ds["eigenvalue"].where(ds["density"] > FLOOR * highest)
     low, high = float(inside.min()), float(inside.max())
     room = 0.02 * max(high - low, 1e-12)

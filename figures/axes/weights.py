@@ -138,7 +138,8 @@ def correlations(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes
             ax.errorbar(r, row, xerr=reach, **{"fmt": "o", "color": "#333333", "markersize": 3.5, "lw": 1, **look})
         side = 0.02 if np.isnan(r) or r > 0 else 0.98  # away from the dot
         note = ax.annotate(text, (side, row), (0, 4), ("axes fraction", "data"), "offset points")
-        note.set(ha="left" if side < 0.5 else "right", path_effects=style.outline(), fontsize=style.small())
+        note.set(ha="left" if side < 0.5 else "right", fontsize=style.small())
+        note.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 0.2})  # it may lie over the line at 0
     ax.axvline(0, color="#555555", linewidth=0.6, zorder=1)
     ax.set_xlim(-1, 1)
     ax.set_ylim(ds.sizes["sample"] - 0.5, -0.8)

@@ -3,44 +3,18 @@
 from __future__ import annotations
 
 import inspect
+from pathlib import Path
 from typing import Any
 
 from figures import gallery
+from landscape.results.parsed_text import from_toml
 
-LEAST: dict[str, float] = {
-    "batches": 2,
-    "cka_rounds": 2,
-    "count": 4,
-    "directions": 2,
-    "draws": 1,
-    "k": 2,
-    "lines": 2,
-    "most": 3,
-    "points": 5,
-    "probes": 1,
-    "products": 6,
-    "replicates": 2,
-    "rounds": 2,
-    "samples": 20,
-    "samples_per_client": 10,
-    "steps": 5,
-    "subsets": 2,
-}
+_TABLE = from_toml((Path(__file__).parent / "tiny_options.toml").read_bytes())
+
+LEAST: dict[str, float] = _TABLE["least"]
 """Values of options by name, for figures where they are numbers and not smaller by themselves."""
 
-TINY: dict[str, dict[str, Any]] = {
-    "basin-rounds": {"points": 7},
-    "hessian-density": {"points": 501},
-    "lines-fma-ima": {"points": 7, "window": 3},
-    "lines-globals": {"points": 7},
-    "planes-adaptive": {"points": 17, "tolerance": 0.5},
-    "planes-settings": {"points": 4, "most": 2},
-    "planes-statistics": {"points": 3},
-    "simplex-optima": {"step": 0.25, "extend": 0.25, "rounds": 3},
-    "simplex-settings": {"step": 0.25, "extend": 0.25, "rounds": 3},
-    "simplex-weights": {"step": 0.2},
-    "topology-rounds": {"points": 9},
-}
+TINY: dict[str, dict[str, Any]] = _TABLE["figures"]
 """Where a figure takes other values than these, by its name."""
 
 

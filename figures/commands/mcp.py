@@ -9,11 +9,7 @@ from figures.commands.options import Data, Runs, Task, flag
 
 
 def mcp(
-    *,
-    runs: Runs = Path("runs"),
-    data: Data = None,
-    task: Task = None,
-    store: Annotated[bool, flag("--store")] = False,
+    *, runs: Runs = Path("runs"), data: Data = None, task: Task = None, store: Annotated[bool, flag("--store")] = False
 ) -> None:
     """Let an assistant ask about runs, over standard input and output (Model Context Protocol).
 

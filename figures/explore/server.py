@@ -184,10 +184,7 @@ class SocketHandler(WebSocketHandler):
 
 
 def serve(
-    make: Callable[[], Workspace],
-    port: int | None = None,
-    host: str = "127.0.0.1",
-    folders: Sequence[Path] = (),
+    make: Callable[[], Workspace], port: int | None = None, host: str = "127.0.0.1", folders: Sequence[Path] = ()
 ) -> tuple[HTTPServer, str, bool]:
     """A server that listens, the address to open with its token, and whether others than this machine can connect.
 

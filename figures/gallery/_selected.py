@@ -11,7 +11,7 @@ import xarray as xr
 
 from drift.runs.run import Run
 from figures.gallery import _cases, _runs, _stack
-from figures.selection.run_selection import select_runs
+from figures.selection.run_selection import narrow, select_runs
 
 Compute = Callable[..., xr.Dataset]
 """Takes a run and the options of a figure."""
@@ -23,6 +23,14 @@ Select = Callable[..., Sequence[Run]]
 def comparable(runs: Sequence[Run]) -> Sequence[Run]:
     """All runs of one setting."""
     return _runs.select_comparable(runs)
+
+
+def of_first_seed(runs: Sequence[Run]) -> Sequence[Run]:
+    """The runs of one setting with the smallest seed."""
+    selected = comparable(runs)
+    first = min(run.experiment.seed for run in selected)
+    once = [run for run in selected if run.experiment.seed == first]
+    return narrow(selected, once, "this figure shows one seed")
 
 
 def of_method(runs: Sequence[Run], *, method: str | None = None) -> Sequence[Run]:

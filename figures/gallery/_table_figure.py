@@ -40,20 +40,38 @@ def draw_table(ds: xr.Dataset, title: str) -> Figure:
     names = [style.literal(setting_text.row_label(str(name))) for name in ds.row.values]
     heads, common = _heads([str(column) for column in ds.column.values])
     groups = [_group(ds.isel(column=index), head) for index, head in enumerate(heads)]
-    return draw_groups(groups, names, _note(ds, title, common, groups))
+    stub = setting_text.key_label(str(ds.attrs.get("rows", "method")))
+    return draw_groups(groups, names, _note(ds, title, common, groups), stub)
 
 
-def draw_groups(groups: Sequence[Group], names: Sequence[str], note: str) -> Figure:
-    """Groups of columns in blocks that fit the width, with the names of their rows, below a note."""
-    letters = style.width() / (0.575 * style.small() / 72)  # of small text, side by side
-    blocks = _blocks(groups, names, letters)
+def draw_groups(groups: Sequence[Group], names: Sequence[str], note: str, stub: str = "method") -> Figure:
+    """Groups of columns in blocks that fit the width, with the names of their rows, below a note.
+
+    The figure is as wide as its widest block, and a column at least. Columns that say the same in every row are words
+    of the note, unless all are.
+
+    Args:
+        stub: What the rows are.
+    """
+    equal = [group for group in groups if len(names) > 1 and group.says_the_same]
+    if 0 < len(equal) < len(groups):
+        groups = [group for group in groups if group not in equal]
+        texts = [f"{' '.join(group.head)} {group.measured[0].text}" for group in equal]
+        note = f"{note}; the same in every row: {', '.join(texts)}"
+    names, letter = [stub, *names], 0.575 * style.small() / 72  # inches of small text
+    blocks = _blocks(groups, names, style.width() / letter)
+    first = 2.0 + max(map(len, names))
+    ends = [first + sum(sum(group.widths) for group in block) for block in blocks]
+    width = min(style.WIDE, max(style.NARROW, letter * max(ends)))
+    letters = style.width(width) / letter
     extents = [(*_extent(block), _lift(block)) for block in blocks]
     heights = [sum(rows.values()) * 0.17 + tall * 0.13 + 0.27 + 0.15 * lift for rows, tall, lift in extents]
     lines = textwrap.wrap(note, int(letters))
     height = sum(heights) + 0.2 + 0.13 * len(lines)
-    figure, axs = style.panels(len(blocks), 1, height=height, height_ratios=heights)
-    for ax, block in zip(axs[:, 0], blocks, strict=True):
-        _table(ax, names, block, letters)
+    figure, axs = style.panels(len(blocks), 1, width=width, height=height, height_ratios=heights)
+    for ax, block, end in zip(axs[:, 0], blocks, ends, strict=True):
+        _table(ax, names, block, end)
+        ax.set_xlim(0, max(end, letters))
     axs[0, 0].set_title(style.literal("\n".join(lines)), fontsize=style.small(), loc="left")
     return figure
 
@@ -64,7 +82,7 @@ def _heads(columns: Sequence[str]) -> tuple[list[list[str]], list[str]]:
     several = len(words) > 1
     common = [word for word in words[0] if several and word and all(word in others for others in words)]
     heads = [[word for word in row if word not in common] for row in words]
-    return [[line for word in row for line in textwrap.wrap(word, 18 if several else 40)] for row in heads], common
+    return [[line for word in row for line in textwrap.wrap(word, 20 if several else 40)] for row in heads], common
 
 
 @dataclass(frozen=True)
@@ -81,6 +99,11 @@ class Group:
         inner = [max(map(len, text.split("\n"))) + 2.5 for text in texts]
         lack = max(0.0, max(map(len, self.head), default=0) + 2.0 - sum(inner))
         return [width + lack / len(inner) for width in inner]
+
+    @property
+    def says_the_same(self) -> bool:
+        """Whether there is one column, with one text in all its cells."""
+        return len(self.columns) == 1 and len({cell.text for cell in self.measured}) == 1
 
     @property
     def measured(self) -> list[Cell]:
@@ -119,8 +142,8 @@ def _lift(groups: Sequence[Group]) -> float:
     return 1.0 if any(any(group.columns) for group in groups) else 0.1
 
 
-def _table(ax: Axes, names: Sequence[str], groups: Sequence[Group], letters: float) -> None:
-    """One block: names at the left, each group under its head between thin rules."""
+def _table(ax: Axes, names: Sequence[str], groups: Sequence[Group], end: float) -> None:
+    """One block, `end` letters wide: names at the left, each group under its head between thin rules."""
     ax.set_axis_off()
     shown, tall = _extent(groups)
     first = 2.0 + max(map(len, names))
@@ -128,12 +151,12 @@ def _table(ax: Axes, names: Sequence[str], groups: Sequence[Group], letters: flo
     edges = rows - np.cumsum([0, *shown.values()])
     middles = dict(zip(shown, (edges[:-1] + edges[1:]) / 2, strict=True))
     top = rows + 0.1 + lift + tall * LINE
-    end = first + sum(sum(group.widths) for group in groups)
-    ax.set(xlim=(0, max(end, letters)), ylim=(-0.1, top + 0.1))
+    ax.set_ylim(-0.1, top + 0.1)
     for y, wide in ((0.0, 0.9), (rows + 0.1, 0.6), (top, 0.9)):
         ax.plot([0, end], [y, y], color="black", linewidth=wide, clip_on=False)
+    ax.text(0, rows + 0.25, names[0], va="bottom", fontsize=style.small())
     for row, middle in middles.items():
-        ax.text(0, middle, names[row], va="center", fontsize=style.small())
+        ax.text(0, middle, names[row + 1], va="center", fontsize=style.small())
     at = first
     for group in groups:
         right = at + sum(group.widths)

@@ -57,8 +57,10 @@ def draw(ds: xr.Dataset) -> Figure:
 
 
 def _same_span(axs: Sequence[Axes]) -> None:
-    """Vertical ranges of one length around the middle of each panel's own, so that slopes compare."""
+    """Vertical ranges of one length around the middle of each panel's own, so that slopes compare; none below 0."""
     limits = [ax.get_ylim() for ax in axs]
     half = max(high - low for low, high in limits) / 2
     for ax, (low, high) in zip(axs, limits, strict=True):
-        ax.set_ylim((low + high) / 2 - half, (low + high) / 2 + half)
+        foot = (low + high) / 2 - half
+        foot = max(foot, 0.0) if ax.dataLim.y0 >= 0 else foot
+        ax.set_ylim(foot, foot + 2 * half)

@@ -66,12 +66,12 @@ def data(
 
 
 def draw(ds: xr.Dataset) -> Figure:
-    """One panel per quantity; covariance with its lower bound (corollary 1, dashed)."""
+    """One panel per quantity; covariance with its lower bound (corollary 1), thin and without marks."""
     figure, axs = style.panels(1, 4, height=2.4)
     shown = ("bias2", "var", "cov", "residual")
     curves.row(ds, axs.flat, {name: _SHOWN[name] for name in shown}, **curves.DOTS)
-    look: dict[str, Any] = {"variable": "cov_bound", "names": False, "linestyle": "--", "linewidth": 0.9}
+    look: dict[str, Any] = {"variable": "cov_bound", "names": False, "linewidth": 0.7}
     bound = ds[["cov_bound"]].mean("seed", keep_attrs=True)
-    curves.curve(bound, ax=axs[0, 2], label="covariance (bound dashed)", level=0, **look)
+    curves.curve(bound, ax=axs[0, 2], label="covariance (thin: its bound)", level=0, **look)
     curves.mark_level(axs[0, 3])
     return style.key(figure, axs.flat, title=curves.band(ds))

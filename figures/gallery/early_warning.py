@@ -46,7 +46,9 @@ def draw(ds: xr.Dataset) -> Figure:
         ax.remove()
     for ax, name in zip(axs.flat, shown, strict=False):
         panel = ds.sel(detector=name)
-        curves.curve(panel, ax=ax, variable="statistic", label=WORDS[name], level=float(panel.limit.max()))
+        curves.curve(
+            panel, ax=ax, variable="statistic", label=WORDS[name], level=float(panel.limit.max()), **curves.DOTS
+        )
         ax.set_xlim(-0.5, float(ds["round"].max()) + 0.5)
         ax.lines[-1].set(color="black", linestyle="--", label="limit")
         for alarm in panel.first_alarm.stack(run=["algorithm", "seed"]).dropna("run"):

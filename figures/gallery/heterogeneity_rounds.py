@@ -41,7 +41,7 @@ def draw(ds: xr.Dataset) -> Figure:
     for ax, (name, variable) in zip(axs[0], shown, strict=False):
         values = ds.sel(algorithm=name)
         seed = next(seed for seed in values.seed.values if np.isfinite(values[variable].sel(seed=seed)).any())
-        class_labels.class_bars(values.sel(seed=seed), ax=ax, variable=variable, top=top)
+        class_labels.class_bars(values.sel(seed=seed), ax=ax, variable=variable, top=top, bar=axs[0, 2])
         how = "weights used" if variable == "cohort_share" else "weights by data size"
         ax.set_title(
             f"{style.label(name)}, {how}" + (f", seed {seed}" if ds.sizes["seed"] > 1 else ""), fontsize=style.small()

@@ -11,9 +11,8 @@ from matplotlib.figure import Figure
 from drift.analyses.landscapes.planes import random_plane
 from drift.runs.run import Run
 from figures.axes import surfaces
-from figures.gallery import _runs, _stack
+from figures.gallery import _selected, _stack
 from figures.looks import style
-from figures.selection import run_selection
 
 NEEDS = "runs of any methods, trained in one setting, that kept their last global model"
 
@@ -30,17 +29,13 @@ def data(
         seed: Of the two directions, the same for all runs.
         split: Samples of the loss.
     """
-    selected = _runs.select_comparable(runs)
-    first = min(run.experiment.seed for run in selected)
 
     def compute(run: Run) -> xr.Dataset:
         options = {"points": points, "radius": radius, "seed": seed, "split": split}
         plane = run.cached(random_plane, **options)
         return plane[_stack.measured(plane)]
 
-    once: Sequence[Run] = [run for run in selected if run.experiment.seed == first]
-    once = run_selection.narrow(selected, once, "this figure shows one seed")
-    return _stack.stack_runs(once, compute).assign_attrs(split=split)
+    return _stack.stack_runs(_selected.of_first_seed(runs), compute).assign_attrs(split=split)
 
 
 def draw(ds: xr.Dataset) -> Figure:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
@@ -33,13 +31,11 @@ def data(run: Run) -> xr.Dataset:
 
 
 def draw(ds: xr.Dataset) -> Figure:
-    """Norms (optimisation solid, shrinking dashed), ratio, gamma."""
-    figure, axs = style.panels(1, 3)
+    """Norms of the update and of the shrinking on one range, ratio, gamma."""
+    figure, axs = style.panels(1, 4, height=2.4)
     positive = ds.assign(regularisation=ds["regularisation"].where(ds["regularisation"] > 0))
-    curves.curve(ds, ax=axs[0, 0], variable="optimisation")
-    look: dict[str, Any] = {"variable": "regularisation", "names": False, "log": True, "linestyle": "--"}
-    curves.curve(positive, ax=axs[0, 0], **look)
-    axs[0, 0].set_ylabel("update (solid), shrinking (dashed)", fontsize=style.small())
-    curves.curve(ds, ax=axs[0, 1], variable="ratio", log=True, label="ratio r")
-    curves.curve(ds, ax=axs[0, 2], variable="gamma", label=r"shrinking factor $\gamma$", level=1)
+    labels = {"optimisation": "norm of the update", "regularisation": "norm of the shrinking", "ratio": "ratio r"}
+    curves.row(positive, axs.flat, labels, log=True)
+    style.same_range(*axs.flat[:2])
+    curves.curve(ds, ax=axs[0, 3], variable="gamma", label=r"shrinking factor $\gamma$", level=1)
     return style.key(figure, axs.flat, title=curves.band(ds))

@@ -43,4 +43,6 @@ def draw(ds: xr.Dataset) -> Figure:
     spectra.remark_unconverged(ds)
     curves.row(ds, axs[0], labels, over="eigen_round", log=log, **curves.DOTS)
     spectra.batches(ds.isel(eigen_round=-1), ax=axs[0, 2])
+    if log:
+        style.logarithmic(axs[0, 2])
     return style.key(figure, axs.flat, title=curves.band(ds))

@@ -11,7 +11,7 @@ from drift.analyses import per_round
 from drift.analyses.landscapes.planes import round_plane
 from drift.runs.run import Run
 from figures.axes.matrices import matrix
-from figures.gallery import _runs, _stack
+from figures.gallery import _runs, _selected, _stack
 from figures.looks import look, style
 from figures.selection import run_selection
 from landscape.surfaces.surface_distances import surface_distances
@@ -29,14 +29,11 @@ def data(runs: Sequence[Run], *, rounds: int = 3, points: int = 21, split: str =
         points: Grid points per axis of a plane.
         split: Samples that the loss is averaged over.
     """
-    comparable = _runs.select_comparable(runs)
-    first = min(run.experiment.seed for run in comparable)
-    selected: Sequence[Run] = [
-        run for run in comparable if run.experiment.seed == first and run.kept("clients", least=3)
-    ]
+    once = _selected.of_first_seed(runs)
+    selected: Sequence[Run] = [run for run in once if run.kept("clients", least=3)]
     if not selected:
         raise _runs.missing("no run kept rounds with three clients", _runs.KEEP_CLIENTS)
-    selected = run_selection.narrow(comparable, selected, "this figure shows one seed, of runs that kept clients")
+    selected = run_selection.narrow(once, selected, "this figure shows runs that kept clients")
     planes = {}
     names = run_selection.line_names(selected)
     for name in style.order(names.values()):

@@ -14,10 +14,7 @@ STEP = 350
 
 
 def sliding(
-    figure: go.Figure,
-    frames: Sequence[Traces],
-    rounds: Sequence[int],
-    layouts: Sequence[dict[str, Any]] | None = None,
+    figure: go.Figure, frames: Sequence[Traces], rounds: Sequence[int], layouts: Sequence[dict[str, Any]] | None = None
 ) -> None:
     """Add the traces of every round to a figure, and a slider that selects the round shown, at first the last one.
 

@@ -116,7 +116,7 @@ def logarithmic(ax: Axes) -> None:
     low, high = ax.get_ylim()
     decades = float(np.log10(high / low))
     if decades < 0.4:
-        ax.yaxis.set_major_locator(MaxNLocator(4))
+        ax.yaxis.set_major_locator(MaxNLocator(4, steps=(1, 2, 2.5, 5, 10)))
     else:
         subs = (1, 1.5, 2, 3, 5, 7) if decades < 0.9 else (1, 2, 5) if decades < 2 else (1,)
         ax.yaxis.set_major_locator(LogLocator(subs=subs, numticks=9))
@@ -198,17 +198,19 @@ def save(figure: Figure, stem: str | Path, formats: Sequence[str] = ("pdf", "png
     """
     require_formats(formats)
     engine = figure.get_layout_engine()
-    for name in formats:
-        path = Path(f"{stem}.{name}")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        aside = path.with_name(f".{path.name}.new")
-        with context():
-            figure.savefig(aside, format=name, metadata=_EMPTY[name])
-        figure.set_layout_engine("none")
-        if name == "svg":
-            aside.write_text(_numbered(aside.read_text(encoding="utf-8")), encoding="utf-8")
-        os.replace(aside, path)
-    figure.set_layout_engine(engine or "none")
+    try:
+        for name in formats:
+            path = Path(f"{stem}.{name}")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            aside = path.with_name(f".{path.name}.new")
+            with context():
+                figure.savefig(aside, format=name, metadata=_EMPTY[name])
+            figure.set_layout_engine("none")
+            if name == "svg":
+                aside.write_text(_numbered(aside.read_text(encoding="utf-8")), encoding="utf-8")
+            os.replace(aside, path)
+    finally:
+        figure.set_layout_engine(engine or "none")
     return [Path(f"{stem}.{name}") for name in formats]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
@@ -26,6 +27,7 @@ from figures.page.packed import packed
 from figures.page.run_labels import run_labels
 from figures.selection.groups import written_name
 from figures.selection.identity import seed_text
+from landscape.results.parsed_text import from_toml
 
 LAST = 10
 """Last rounds of which the accuracy of a run is the mean."""
@@ -33,21 +35,7 @@ LAST = 10
 SERIES = ("accuracy", "loss", "client_variance", "change_variance", "mean_cosine", "gain")
 """Numbers of every round on the time line, where a run has them."""
 
-TERMS = {
-    "Aggregate": "The weighted mean of the client models of a cohort, which FedAvg takes as end.",
-    "Counterfactual": "The result of a round with one thing changed: the clients, the aggregation or a setting.",
-    "Mean cosine": "The weighted mean of the cosines between client updates, from -1 to 1.",
-    "Critical point": "The round after which coherence has changed from positive to negative for good, with an "
-    "interval.",
-    "IMA": "Iterative moving averaging: the server sends the mean of the last aggregates.",
-    "Proxy set": "Samples that the server holds, which FedLAW and distillation methods need.",
-    "FedLAW": "A method that learns the weights of clients, and their sum, on a proxy set.",
-    "Coherence": "How far the updates of a cohort point one way, 0 if they cancel.",
-    "Client drift": "How much the updates of a round differ, because the clients' data differ.",
-    "Update change": "The difference of two successive mean updates, whose square FedEve's equation 13 averages.",
-    "Kalman gain": "FedEve's weight of the observed mean update against the predicted one, from 0 to 1.",
-    "End": "The global model after the round.",
-}
+TERMS: dict[str, str] = from_toml((Path(__file__).parent / "terms.toml").read_bytes())
 """Meanings of the terms on the stage, as the glossary has them."""
 
 Detail = Callable[[str, list[Run]], dict[str, Any]]

@@ -100,15 +100,7 @@ def stage_round(
 
 
 def _plane(
-    run: Run,
-    index: int,
-    sweep: Sweep,
-    points: int,
-    samples: Samples,
-    split: str,
-    quantity: str,
-    *,
-    stored: bool,
+    run: Run, index: int, sweep: Sweep, points: int, samples: Samples, split: str, quantity: str, *, stored: bool
 ) -> xr.Dataset:
     """The plane by the analysis that has the quantity, stored or not."""
     plain = split == "test" and quantity in ("loss", "error")
@@ -211,12 +203,7 @@ def _marks(run: Run, record: Round, sweep: Sweep, centre: list[float], losses: x
 
 
 def cohort_values(
-    run: Run,
-    record: Round,
-    losses: xr.Dataset,
-    samples: Samples,
-    *,
-    rough: bool = False,
+    run: Run, record: Round, losses: xr.Dataset, samples: Samples, *, rough: bool = False
 ) -> list[dict[str, Any]]:
     """What `stage_round` lists under cohort; a rough picture does not wait for losses on the clients' own samples."""
     after = None if rough else _cached(run, client_losses, round=record.index, samples=fewer(run, "test", samples))

@@ -21,8 +21,9 @@ from figures.interactive.look import axis, blank
 from figures.interactive.matrix import heat_map
 from figures.interactive.surfaces import surface3d
 from figures.looks import palette, style
+from figures.pictures import density_picture
 
-USUAL = ("loss", "accuracy", "eigenvalue", "density", "barrier", "count")
+USUAL = ("loss", "accuracy", "density", "eigenvalue", "barrier", "count")
 """Variables that a picture shows by default, the first of which counts; else the first that is not constant."""
 
 NAMES = ("client", "class", "layer", "model", "variant")
@@ -50,6 +51,8 @@ def plot(ds: xr.Dataset, *, ax: Axes | None = None, variable: str | None = None,
     require_values(values)
     alone = ax is None
     ax = _new_axes() if ax is None else ax
+    if name == "density":
+        return density_picture.plot(ds, ax, look)
     if (pairs := _is_pairs(dims)) or (_is_table(values) and not _is_map(ds, dims)):
         low, high = _ends(values)
         colours = {"cmap": style.SIGNED if low < 0 else style.sequential(), "aspect": "equal" if pairs else "auto"}
@@ -97,18 +100,17 @@ def plotly(ds: xr.Dataset, *, variable: str | None = None, **look: Any) -> go.Fi
     if _is_map(ds, dims):
         return surface3d(ds, name).update_layout(**look)
     figure = blank(**{"height": None, "template": "plotly_white", **look})
+    if name == "density":
+        return density_picture.plotly(ds, figure)
     if (pairs := _is_pairs(dims)) or _is_table(values):
         return heat_map(figure, values.transpose(..., dims[0] if pairs else _along(values)), _ends(values), pairs=pairs)
     over = _over(values)
     figure.update_layout(colorway=_colours(values, over))
-    marker = "markers" if over in ("rank", *NAMES) else "lines" if name == "density" else "lines+markers"
+    marker = "markers" if over in ("rank", *NAMES) else "lines+markers"
     for label, series in _series(values, over):
         figure.add_scatter(x=values[over].values, y=series, mode=marker, name=label, showlegend=label != "")
     if over in NAMES:
         figure.update_xaxes(type="category")
-    if name == "density":
-        highest = float(np.log10(values.max()))
-        figure.update_yaxes(type="log", range=(highest + np.log10(spectra.FLOOR), highest + np.log10(2)))
     return figure.update_layout(xaxis_title=axis(values[over]), yaxis_title=axis(values))
 
 
@@ -199,9 +201,6 @@ def _curve(values: xr.DataArray, ax: Axes, look: dict[str, Any]) -> Axes:
         ax.plot(positions, series, **{"label": label or None, **dots, **look})
     if over in NAMES:
         matrices.name_ticks(ax.xaxis, [style.literal(entry) for entry in values[over].values])
-    if values.name == "density":
-        ax.set_yscale("log")
-        ax.set_ylim(spectra.FLOOR * float(values.max()), 2 * float(values.max()))
     if ax.get_legend_handles_labels()[0]:
         ax.legend()
     ax.set_xlabel(style.text(values[over]))

@@ -3,33 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 from drift.runs.run import Run
 from figures.looks import look, palette
 from figures.selection.groups import settings
 from landscape import plugins
+from landscape.results.parsed_text import from_toml
 
-WORDS = {
-    "clients.concentration": "Dirichlet concentration",
-    "clients.per_round": "clients in a round",
-    "clients.number": "clients",
-    "local.epochs": "local epochs",
-    "local.lr": "local rate",
-    "local.lr_decay": "factor of the local rate each round",
-    "local.weight_decay": "weight decay",
-    "method.start": "first averaged round, fraction of all",
-    "method.window": "window (rounds)",
-    "method.late": "late-phase schedule",
-    "method.server_lr": "server rate",
-    "method.candidates": "models in a client's pool",
-    "proxy.per_class": "proxy samples of a class",
-    "proxy.long_tail": "long tail of the proxy set",
-    "clients.corrupted": "corrupted clients, fraction",
-    "method.gamma": "fixed factor",
-    "server_step": "server rate",
-    "rounds": "rounds",
-}
+WORDS: dict[str, str] = from_toml((Path(__file__).parent / "setting_words.toml").read_bytes())
 """Written names of settings; others appear by their key."""
 
 

@@ -11,7 +11,7 @@ from matplotlib.ticker import FixedLocator
 from figures.looks import look, words
 from figures.looks.literal import plain
 
-MAIN = ("distance", "loss", "ratio", "gain", "eigenvalue", "pearson", "variance")
+MAIN = ("distance", "loss", "ratio", "gain", "eigenvalue", "outlier", "pearson", "variance")
 """Quantities that are stated before others."""
 
 LAST, PANELS = 10, 4
@@ -42,12 +42,13 @@ def _range(ds: xr.Dataset) -> str:
         values = ds[name].where(np.isfinite(ds[name])) if ds[name].dtype.kind == "f" else ds[name]
         quantity = plain(str(values.attrs.get("long_name", "")))
         named = quantity and not str(name).startswith(("at_", "mark_", "minimum"))
+        named = named and not (name == "eigenvalue" and "outlier" in ds)  # places of a density
         if not named or not values.ndim or values.dtype.kind != "f" or not bool(values.notnull().any()):
             continue
         unit = {"fraction": "", "1": "", "": ""}.get(text := str(values.attrs.get("units", "")), f" {text}")
         by = [dim for dim in values.dims if dim in ds.coords and ds[dim].dtype.kind == "U" and ds.sizes[dim] > 1]
         if by and "round" not in values.dims:
-            how, other = "max" if "density" in ds else "mean", set(values.dims) - {by[-1]}
+            how, other = "max" if name == "outlier" else "mean", set(values.dims) - {by[-1]}
             ordered = getattr(values, how)(other).to_series().dropna().sort_values()
             if len(ordered) > 1:  # of others the values are missing
                 quantity += f" ({how})" if other else ""

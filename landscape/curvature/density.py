@@ -17,6 +17,9 @@ from landscape.results.labelled import labelled
 COARSEST = 1.25
 """Standard deviations from one value of the grid to the next, at most: a sum over it is off by less than 1e-5 then."""
 
+Rule = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Ritz values (s,) of a probe, their weights (s,), which sum to 1, and residual lengths (s,)."""
+
 
 @takes_models("theta")
 def density(
@@ -55,7 +58,10 @@ def density(
     Returns:
         Dataset with density (value,), which integrates to 1, mean () = trace / d and mean_square () =
         |A|_Frobenius^2 / d of the unsmoothed quadrature; density_error, mean_error and mean_square_error are their
-        standard errors over the probes, NaN for a single one. Attributes: products spent, sigma.
+        standard errors over the probes, NaN for a single one. outlier (outlier_rank,) are rising eigenvalues that
+        stand alone, NaN after the last: Ritz values that all probes found, to sigma / 100, without another within
+        2 sigma; outlier_density is how high each one's Gaussian is. bulk and bulk_error (value,) are the
+        density without them. Attributes: products spent, sigma.
 
     Raises:
         ValueError: If steps, probes, points or width are too small, or as `landscape.curvature.hessian.pose`.
@@ -73,19 +79,28 @@ def density(
         while state.used < state.rows and not state.exhausted:
             state.follow()
             state.step()
-        values, columns, _ = state.ritz()
-        rules.append((values, columns[0] ** 2))
-    node = np.concatenate([values for values, _ in rules])
+        values, columns, rests = state.ritz()
+        rules.append((values, columns[0] ** 2, rests))
+    node = np.concatenate([values for values, _, _ in rules])
     reach = max(float(np.ptp(node)), 1e-3 * float(np.abs(node).max())) or 1.0
     sigma = width * reach
     grid = np.linspace(node.min() - 6 * sigma, node.max() + 6 * sigma, points)
-    heights = np.array([np.exp(-0.5 * ((grid[:, None] - values) / sigma) ** 2) @ weights for values, weights in rules])
+    shapes = [weights * np.exp(-0.5 * ((grid[:, None] - values) / sigma) ** 2) for values, weights, _ in rules]
+    heights, alone = np.array([shape.sum(1) for shape in shapes]), _alone(rules, sigma)
+    bulk = heights - [shape[:, places].sum(1) for shape, places in zip(shapes, alone, strict=True)]
     area = np.trapezoid(heights.mean(0), grid)
-    moments = np.array([[weights @ values, weights @ values**2] for values, weights in rules])
+    outlier = np.full((2, steps), np.nan)
+    of_probes = [np.array(rule[:2])[:, places] for rule, places in zip(rules, alone, strict=True)]
+    outlier[:, : alone.shape[1]] = np.mean(of_probes, 0)
+    moments = np.array([[weights @ values, weights @ values**2] for values, weights, _ in rules])
     name = curvature.replace("_", "-")
     variables: dict[str, tuple] = {
         "density": ("value", heights.mean(0) / area, "spectral density"),
         "density_error": ("value", _standard_error(heights) / area, "standard error of the density"),
+        "bulk": ("value", bulk.mean(0) / area, "spectral density"),
+        "bulk_error": ("value", _standard_error(bulk) / area, "standard error of the density"),
+        "outlier": ("outlier_rank", outlier[0], f"{name} eigenvalue"),
+        "outlier_density": ("outlier_rank", outlier[1] / area, "spectral density"),
     }
     about_moments = {"mean": f"trace / d of the {name}", "mean_square": f"squared norm / d of the {name}"}
     for (key, text), value, error in zip(about_moments.items(), moments.mean(0), _standard_error(moments), strict=True):
@@ -93,6 +108,17 @@ def density(
     about = {"analysis": "density", "source": "Ghorbani et al. 2019, algorithm 1", "curvature": curvature}
     coords = {"value": ("value", grid, f"{name} eigenvalue")}
     return labelled(variables, {**about, "products": len(node), "sigma": sigma}, coords)
+
+
+def _alone(rules: list[Rule], sigma: float) -> np.ndarray:
+    """Places (probes, k) of the same k Ritz values in the rule of every probe, as `density` describes outliers."""
+    nodes = []
+    for value in rules[0][0]:
+        near = [np.flatnonzero(abs(values - value) <= 2 * sigma) for values, _, _ in rules]
+        off = [np.maximum(rests, abs(values - value))[at] for (values, _, rests), at in zip(rules, near, strict=True)]
+        if all(len(most) == 1 and most[0] <= sigma / 100 for most in off):
+            nodes.append([at[0] for at in near])
+    return np.array(nodes, int).reshape(-1, len(rules)).T
 
 
 def _standard_error(values: np.ndarray) -> np.ndarray:

@@ -141,6 +141,26 @@ def test_no_line_joins_clients_and_a_density_has_a_logarithmic_axis():
     assert density.plotly().layout.yaxis.range == pytest.approx((np.log10(2e-8), np.log10(4)))
 
 
+def test_single_eigenvalues_of_a_density_are_stems_and_the_line_is_the_bulk():
+    columns = {"density": [1e-3, 2.0, 3e-5], "bulk": [1e-3, 2.0, 0.0]}
+    ds = xr.Dataset({name: ("value", values) for name, values in columns.items()}, {"value": [-1.0, 0.0, 5.0]})
+    ds = ds.assign(outlier=("outlier_rank", [5.0, np.nan]), outlier_density=("outlier_rank", [3e-5, np.nan]))
+    ax = ds.plot()
+    assert ax.lines[0].get_ydata().tolist() == columns["bulk"]
+    (stem,) = ax.collections[0].get_segments()
+    assert stem[1].tolist() == [5.0, 3e-5] and stem[0][1] < ax.get_ylim()[0]
+    assert "stems: single eigenvalues" in ax.get_ylabel()
+    curve, stems = ds.plotly().data
+    assert list(curve.y) == columns["bulk"]
+    assert list(stems.x[:2]) == [5.0, 5.0] and list(stems.y[:2]) == pytest.approx([2e-8, 3e-5])
+    both = xr.concat([ds, ds * 2], "round").assign_coords(round=[0, 9])
+    grids = ("round", "mark"), np.array([ds.value.values, 3 * ds.value.values])
+    both = both.rename(value="mark").drop_vars("mark").assign(eigenvalue=grids)  # as `density_rounds` has it
+    assert [line.get_xdata().tolist() for line in both.plot().lines[::2]] == [[-1.0, 0.0, 5.0], [-3.0, 0.0, 15.0]]
+    assert [text.get_text() for text in both.plot().get_legend().get_texts()] == ["round 0", "round 9"]
+    assert [trace.name for trace in both.plotly().data if trace.showlegend] == ["round 0", "round 9"]
+
+
 def test_methods_of_xarray_stay():
     ds = xr.Dataset({"x": ("t", [1.0, 2.0]), "y": ("t", [2.0, 1.0])})
     assert ds.plot.scatter(x="x", y="y") is not None

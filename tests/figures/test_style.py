@@ -156,6 +156,15 @@ def test_all_formats_have_the_panels_of_the_first_and_the_figure_keeps_its_layou
     assert plain.get_layout_engine() is None
 
 
+def test_a_figure_that_cannot_be_saved_keeps_its_layout(tmp_path):
+    figure = _figure()
+    engine = figure.get_layout_engine()
+    (tmp_path / "one.png").mkdir()
+    with pytest.raises(IsADirectoryError):
+        style.save(figure, tmp_path / "one", ("svg", "png"))
+    assert figure.get_layout_engine() is engine is not None
+
+
 def test_saving_in_an_unknown_format_names_the_known_ones(tmp_path):
     with pytest.raises(ValueError, match="'gif'; the formats are pdf, png, svg"):
         style.save(_figure(), tmp_path / "one", formats=("png", "gif"))

@@ -47,10 +47,7 @@ def diagnosed(run: Run) -> dict[str, Any]:
         clients = list(dict.fromkeys([*suspects(deviations), *odd]))
     except LookupError:  # nobody said which data its clients have
         clients = []
-    return {
-        "verdict": read_words(result),
-        "findings": [_finding(finding, clients) for finding in result.findings],
-    }
+    return {"verdict": read_words(result), "findings": [_finding(finding, clients) for finding in result.findings]}
 
 
 def _finding(finding: Finding, clients: list[int]) -> dict[str, Any]:

@@ -78,6 +78,14 @@ def _bottom(text):
     return text.get_window_extent().y0
 
 
+def test_no_line_of_a_footnote_begins_with_a_dot():
+    figure = _plain(None)
+    footnote(figure, " · ".join(["a" * length for length in range(9, 19)]))
+    lines = figure.texts[-1].get_text().split("\n")
+    assert len(lines) > 2 and not any(line.startswith("·") for line in lines)
+    assert "\N{NO-BREAK SPACE}" not in figure.texts[-1].get_text()
+
+
 def test_a_footnote_takes_nothing_from_axes_that_were_placed_by_hand():
     figure = _by_hand()
     before = figure.axes[0].get_window_extent().height / figure.dpi, 3 - figure.axes[0].get_position().y1 * 3

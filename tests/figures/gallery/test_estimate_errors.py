@@ -1,5 +1,7 @@
 """Pictures of estimated traces and densities have bars and bands of their standard errors, and these cover."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -7,7 +9,7 @@ import xarray as xr
 from matplotlib.collections import PolyCollection
 from matplotlib.container import ErrorbarContainer
 
-from figures.gallery import _runs, _stack, hessian_density, trace_rounds
+from figures.gallery import _runs, _selected, _stack, hessian_density, trace_rounds
 from figures.looks import look
 from figures.texts.alt_text import alt_text
 from figures.texts.caption import caption
@@ -20,6 +22,7 @@ class Recorded:
     """A run whose analyses are known."""
 
     without_data = False
+    experiment = SimpleNamespace(seed=0)
 
     def __init__(self, result):
         self.result = result
@@ -33,6 +36,7 @@ class Recorded:
 
 def traces(monkeypatch, module, result):
     monkeypatch.setattr(_runs, "select_comparable", list)
+    monkeypatch.setattr(_selected, "narrow", lambda runs, some, why: some)
     both = {name: Recorded(result * scale) for name, scale in (("fedavg", 1.0), ("ima", 2.0))}
 
     def stacked(runs, compute):
@@ -91,7 +95,7 @@ def test_densities_have_a_band_of_one_standard_error(monkeypatch):
     height = np.exp(-(grid**2))
     over = ("round", "mark")
     known = {"density": (over, [height, height]), "density_error": (over, [0.1 * height, 0.3 * height])}
-    known |= {"eigenvalue": (over, [grid, grid])}
+    known |= {"eigenvalue": (over, [grid, 3 * grid])}
     ds = traces(monkeypatch, hessian_density, xr.Dataset(known, {"round": [0, 5], "mark": range(20)}))
     with look.drawing(look.Look()):
         figure = hessian_density.draw(ds)
@@ -100,6 +104,8 @@ def test_densities_have_a_band_of_one_standard_error(monkeypatch):
     bands = [
         part for part in figure.axes[1].collections if isinstance(part, PolyCollection) and part.get_alpha() == 0.25
     ]
+    own = [np.array(ax.get_xlim()) for ax in figure.axes[:2]]
+    np.testing.assert_allclose(own[1], 3 * own[0])  # a round has its own range of eigenvalues
     ends = bands[0].get_paths()[0].get_extents()
     np.testing.assert_allclose([ends.ymin, ends.ymax], [0.7 * height.min(), 1.3 * height.max()])
 

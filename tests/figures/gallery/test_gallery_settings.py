@@ -21,9 +21,10 @@ from figures.gallery import (
     planes_settings,
     rounds_target,
 )
+from figures.looks import style
 from figures.selection import setting_text
 from figures.selection.run_selection import AnyOf
-from figures.texts.table import table
+from figures.texts.table import Cell, table
 
 
 @pytest.fixture(scope="module")
@@ -137,6 +138,8 @@ def test_a_table_of_one_column_has_a_head(column):
     figure = _table_figure.draw_table(_tables.label_numbers(ds, "accuracy", "fraction"), "accuracy in %")
     (ax,) = figure.axes
     above = [text for text in ax.texts if text.get_text() and text.get_position()[1] > 2.05]
+    assert above.pop([text.get_text() for text in above].index("method")).get_position()[0] == 0
+    assert figure.get_figwidth() == style.NARROW
     head = [text.get_text() for text in sorted(above, key=lambda text: -text.get_position()[1])]
     assert " ".join(head) == (column.replace(",", "") or "measured")
     assert not any(part in ax.get_title("left") for part in head)
@@ -160,6 +163,20 @@ def test_a_table_has_the_same_numbers_in_picture_and_text(units, about):
     )
     if about or units != "1":
         assert any(text.startswith(f"{scale * values[0, 0].mean():.{digits}f}") for text in drawn)
+
+
+def test_a_column_that_says_the_same_in_every_row_is_words_of_the_note():
+    groups = [
+        _table_figure.Group(head, {"": [Cell(one), Cell(other)]})
+        for head, one, other in ((["a pass", "of a sample"], "9 MAC", "9 MAC"), (["time"], "1 s", "2 s"))
+    ]
+    figure = _table_figure.draw_groups(groups, ["FedAvg", "LSS"], "costs")
+    drawn = {text.get_text() for text in figure.axes[0].texts}
+    assert "2 s" in drawn and not {"9 MAC", "of a sample"} & drawn
+    said = figure.axes[0].get_title("left").replace("\n", " ")
+    assert said == "costs; the same in every row: a pass of a sample 9 MAC"
+    alone = _table_figure.draw_groups(groups[:1], ["FedAvg", "LSS"], "costs")  # else nothing would be drawn
+    assert "9 MAC" in {text.get_text() for text in alone.axes[0].texts}
 
 
 def test_wide_tables_go_on_below():

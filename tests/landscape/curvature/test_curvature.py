@@ -94,6 +94,20 @@ def test_density_of_equal_eigenvalues_is_one_peak():
     assert ds.value.values[ds.density.values.argmax()] == pytest.approx(5)
 
 
+def test_eigenvalues_outside_the_bulk_are_those_of_the_matrix_and_the_bulk_is_the_rest():
+    bulk = np.linspace(-0.05, 0.05, 37).tolist()
+    problem = quadratic(40, eigenvalues=[1.0 + value for value in bulk] + [6.0, 8.0, 8.1])
+    ds = density(problem.task, problem.task.theta, steps=9, probes=3, seed=1)
+    assert ds.outlier.values[:1] == pytest.approx([6.0])  # 8.0 and 8.1 stand within 2 sigma of each other
+    assert np.isnan(ds.outlier.values[1:]).all()
+    sigma, grid = ds.attrs["sigma"], ds.value.values
+    peak = ds.outlier_density.values[0] * np.exp(-0.5 * ((grid - ds.outlier.values[0]) / sigma) ** 2)
+    np.testing.assert_allclose(ds.bulk + peak, ds.density, rtol=1e-6, atol=1e-12)
+    near = abs(grid - 6) < 5 * sigma
+    assert ds.bulk.values[near].max() < 1e-6 * ds.density.values[near].max()
+    assert ds.bulk_error.values[near].max() < 1e-6 * ds.density_error.values[near].max()
+
+
 def test_batch_eigenvalues_are_those_of_their_dense_hessians():
     task = cnn_task()
     theta, samples = task.theta, task.split("train")
