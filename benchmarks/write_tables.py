@@ -50,7 +50,10 @@ def main() -> None:
         MACHINES.mkdir(exist_ok=True)
         path = MACHINES / f"{chosen.machine}-{chosen.state}.json"
         earlier = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-        content = summary(RESULTS, chosen.state, chosen.only, earlier)
+        try:
+            content = summary(RESULTS, chosen.state, chosen.only, earlier)
+        except ValueError as reason:
+            parser.exit(2, f"{reason}\n")
         path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     machines = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(MACHINES.glob("*.json"))]
     head, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
@@ -62,18 +65,21 @@ def summary(folder: Path, state: str, only: Sequence[str] | None, earlier: Mappi
     """Processor, state and rows: new ones of results in a folder, those of an earlier summary for the other parts.
 
     Raises:
-        ValueError: If new results are of another processor or torch than the earlier summary.
+        ValueError: If there are no results, or new ones are of another processor or torch than the earlier summary.
     """
     parts, about = dict(earlier.get("parts", {})), earlier.get("processor")
+    wanted = [name for name, _ in PARTS.values()] if only is None else list(only)
     for title, (name, rows) in PARTS.items():
         path = folder / f"{name}.json"
-        if not path.exists() or (only is not None and name not in only):
+        if not path.exists() or name not in wanted:
             continue
         content = json.loads(path.read_text(encoding="utf-8"))
         about = about or content["processor"]
         if content["processor"] != about:
             raise ValueError(f"{path.name} was measured on another machine: {content['processor']}; earlier: {about}.")
         parts[title] = rows(content)
+    if not parts:
+        raise ValueError(f"{folder} has no results of {', '.join(wanted)}; measure them first, by make bench.")
     return {"processor": about, "state": state, "parts": parts}
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks import adapters, gpu, noise
+from benchmarks import adapters, gpu, noise, write_tables
 from benchmarks._cohorts import LR, MOMENTUM, SETTINGS
 from benchmarks._curvature import smoothed
 from benchmarks._peer_settings import LR as PEER_LR
@@ -41,6 +41,19 @@ def _plane(model, seconds, **ratio):
 def _cells(text, work):
     lines = [line[1:-1] for line in text.splitlines() if line.startswith(f"|{work}")]
     return [[cell.strip() for cell in line.split("|")] for line in lines]
+
+
+@pytest.mark.parametrize("only", [[], ["--only", "landscape", "lanscape"]])
+def test_a_machine_without_results_is_refused_in_one_line_and_nothing_is_written(only, tmp_path, monkeypatch, capsys):
+    for name in ("RESULTS", "MACHINES", "PAGE"):
+        monkeypatch.setattr(write_tables, name, tmp_path / name)
+    monkeypatch.setattr("sys.argv", ["write_tables", "--machine", "mine", *only])
+    with pytest.raises(SystemExit) as ended:
+        write_tables.main()
+    assert ended.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "RESULTS has no results of landscape, " in line and line.endswith("make bench.")
+    assert not list((tmp_path / "MACHINES").iterdir())
 
 
 def test_machines_stand_one_below_the_other_for_each_work(tmp_path):

@@ -209,4 +209,4 @@ def _done(begun: Serialized, shared: Serialized | None, message: bytes) -> bytes
             work, job = deserialize(message)
             return serialize(work(begun.load(), *([] if shared is None else [shared.load()]), job))
         finally:
-            torch.use_deterministic_algorithms(deterministic)
+            torch.set_deterministic_debug_mode(2 if deterministic else 0)  # as `WorkerData.settle`

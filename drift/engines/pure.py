@@ -85,4 +85,4 @@ class WorkerData:
     def settle(self) -> None:
         """Threads and operations as in the process that trains the run: bits depend on both."""
         torch.set_num_threads(self.setting.experiment.threads)
-        torch.use_deterministic_algorithms(self.deterministic)
+        torch.set_deterministic_debug_mode(2 if self.deterministic else 0)  # the other way imports the compiler

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
@@ -48,17 +49,16 @@ def recorded(
     Clients have their numbers if the ClientApp has the mod `client_number`, else those of nodes in order of appearance.
     Models are recorded in the type of `model` or of the first arrays, float32 as a rule, also if a strategy computes
     in float64. Metrics of an `evaluate_fn` keep their names; those of the clients begin with `clients_` and `train_`.
-    `train_failed` is the number of clients whose reply has an error or no model, in rounds that have such.
+    `train_failed` is the number of clients whose reply has an error or no model, in rounds that have such. Clients that
+    were sent leading blocks of its tensors (HeteroFL) are recorded as narrow; other smaller tensors end the record.
 
     Args:
         strategy: Any strategy, with or without its own `start`.
-        folder: Folder of the run, which is continued if it has rounds; None: a new one in `runs`, named after the
-            strategy.
+        folder: Folder of the run, continued if it has rounds; None: a new one in `runs`, named after the strategy.
         model: Module with frozen or tied parameters; None: by the names of the arrays, see `FlatArrays.of`.
         stop: "early warning", or a function as `drift.record.recorder.Recorder` takes it. When it has a reason, that is
             logged and in `run.json`; the remaining rounds then ask no client.
-        options: As `drift.record.recorder.Recorder` takes them: name, data, partition, seed, settings and so on. The
-            default of `method` is the name of the strategy's class.
+        options: Of `drift.record.recorder.Recorder`; the default of `method` is the name of the strategy's class.
 
     Raises:
         ValueError: If the folder has another kind of run, or the strategy is recorded already.
@@ -97,32 +97,21 @@ def client_number(message: Any, context: Any, call_next: Callable[[Any, Any], An
 
 def _new_folder(name: str) -> Path:
     """The first of runs/fedavg, runs/fedavg-2 and so on that does not exist."""
-    plain = name.lower()
-    names = (plain if number == 1 else f"{plain}-{number}" for number in count(1))
-    return next(Path("runs") / name for name in names if not (Path("runs") / name).exists())
+    folders = (Path("runs") / f"{name.lower()}{f'-{number}' if number > 1 else ''}" for number in count(1))
+    return next(folder for folder in folders if not folder.exists())
 
 
 def _explain(strategy: Any, absent: str) -> str:
     """Why a strategy cannot be recorded, and what to do."""
-    name = type(strategy).__name__
+    name, new = type(strategy).__name__, "flwr.serverapp.strategy (since Flower 1.21)"
     if callable(getattr(strategy, "aggregate_fit", None)):
-        return (
-            f"{name} is a strategy of Flower's earlier interface (flwr.server.strategy); recorded() takes those of "
-            f"flwr.serverapp.strategy (since Flower 1.21), which has most of the same names: import {name} from there, "
-            "with an app of messages, or call drift.Recorder(folder).round(...) at the end of your aggregate_fit."
-        )
-    return (
-        f"{name} has no {absent}: it is not a strategy of Flower's message interface (flwr.serverapp.strategy, since "
-        "Flower 1.21); derive it from flwr.serverapp.strategy.Strategy."
-    )
+        advice = f"import {name} from {new}, with an app of messages, or use drift.Recorder in your aggregate_fit"
+        return f"{name} is a strategy of Flower's earlier interface (flwr.server.strategy); {advice}."
+    return f"{name} has no {absent}: it is no strategy of messages; derive it from flwr.serverapp.strategy.Strategy."
 
 
-class _Hook:
-    def __init__(self, method: Callable[..., Any]) -> None:
-        self.method = method
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.method(*args, **kwargs)
+class _Hook(partial[Any]):
+    """A method of a strategy that is recorded."""
 
 
 class _Recording:
@@ -133,6 +122,7 @@ class _Recording:
         self.original = {name: getattr(strategy, name) for name in _HOOKS + _ASKS if hasattr(strategy, name)}
         self.begun: dict[str, np.ndarray] = {}
         self.globals: dict[str, np.ndarray] = {}
+        self.blocks: dict[int, dict[str, Any]] = {}
         self.pending: dict[str, Any] | None = None
         self.evaluated = False
         self.stopped = False
@@ -161,19 +151,24 @@ class _Recording:
         self.globals = arrays_by_name(arrays)
         messages = list(self.original["configure_train"](server_round, arrays, config, grid))
         sent = [self._model(message) for message in messages]
-        alike = bool(sent) and all(_equal(sent[0], other) for other in sent)
+        whole = bool(sent) and self._shapes(sent[0]) == self._shapes(self.globals)
+        alike = whole and all(_equal(sent[0], other) for other in sent)
         self.begun = arrays_by_name(sent[0]) if alike else self.globals
+        self.blocks = {message.metadata.dst_node_id: self._blocks(message) for message in messages}
         return messages
 
     def aggregate_train(self, server_round: int, replies: Iterable[Any]) -> Any:
         if self.recorder.stopped:
             return None, None
         replies = list(replies)
-        clients = {} if self.stopped else dict(filter(None, map(self._client, replies)))
+        found = [] if self.stopped else list(filter(None, map(self._client, replies)))
+        clients = {name: client for name, client, _ in found}
+        unequal = {name: {"narrow": True} for name, _, narrow in found if narrow}
         result = self.original["aggregate_train"](server_round, replies)
         arrays, metrics = result
         end = self.globals if arrays is None else arrays_by_name(arrays)
-        self.pending = {"start": self.begun, "clients": clients, "end": end, "metrics": _numbers("train_", metrics)}
+        self.pending = {"start": self.begun, "clients": clients, "end": end, "unequal": unequal, "metrics": {}}
+        self._add(_numbers("train_", metrics))
         self._add({"train_failed": float(len(replies) - len(clients))} if len(clients) < len(replies) else {})
         return result
 
@@ -213,9 +208,9 @@ class _Recording:
             self.stopped = True
             _LOG.warning("fedscape records no further rounds, training goes on: %s", reason)
 
-    def _client(self, reply: Any) -> tuple[Any, tuple[State, int]] | None:
-        """Name, model and number of samples in a reply; None without a model."""
-        arrays = None if reply.has_error() else self._model(reply) or self._partial_model(reply)
+    def _client(self, reply: Any) -> tuple[Any, tuple[State, int], bool] | None:
+        """Name, model and number of samples in a reply, and whether its arrays are blocks; None without a model."""
+        arrays = None if reply.has_error() else self._model(reply)
         if arrays is None:
             return None
         key = getattr(self.strategy, "weighted_by_key", "num-examples")
@@ -223,18 +218,26 @@ class _Recording:
         sizes = [round(value) for value in counts if isinstance(value, int | float)]
         number = reply.content.config_records.get(_NAME)
         name = str(reply.metadata.src_node_id) if number is None else int(number["client"])
-        return name, (arrays_by_name(arrays), sizes[0] if sizes else 1)
+        narrow = self._shapes(arrays).items() <= self.blocks.get(reply.metadata.src_node_id, {}).items()
+        return name, (arrays_by_name(arrays), sizes[0] if sizes else 1), narrow
 
     def _model(self, message: Any) -> Any:
-        """The model in a message: the record with all arrays of the global model; None if there is none."""
-        records = message.content.array_records.values()
-        return next((record for record in records if self.globals.keys() <= set(record)), None)
+        """The model in a message: the record with most arrays of the global model; None if it has none of them."""
+        record = max(message.content.array_records.values(), key=lambda one: len(self._shapes(one)), default=None)
+        return record if self._shapes(record) else None
 
-    def _partial_model(self, message: Any) -> Any:
-        """The record with most of the arrays of the global model; None if there is none of them."""
-        shared = lambda record: len(self.globals.keys() & set(record))  # noqa: E731
-        record = max(message.content.array_records.values(), key=shared, default=None)
-        return record if record is not None and shared(record) else None
+    def _shapes(self, record: Any) -> dict[str, Any]:
+        """Shapes of the arrays of the global model that are in a record."""
+        return {name: tuple(record[name].shape) for name in self.globals if record is not None and name in record}
+
+    def _blocks(self, message: Any) -> dict[str, Any]:
+        """Shapes of the arrays in a message if they are leading blocks of larger ones, as in HeteroFL; else none."""
+        record, whole = self._model(message), self._shapes(self.globals)
+        shapes = self._shapes(record)
+        smaller = [name for name in shapes if shapes[name] != whole[name]]
+        blocks = (self.globals[name][tuple(map(slice, shapes[name]))[: len(whole[name])]] for name in smaller)
+        alike = all(map(np.array_equal, blocks, (record[name].numpy() for name in smaller)))
+        return shapes if smaller and alike else {}
 
 
 def _numbers(prefix: str, metrics: Mapping[str, Any] | None) -> dict[str, float]:
@@ -244,6 +247,4 @@ def _numbers(prefix: str, metrics: Mapping[str, Any] | None) -> dict[str, float]
 
 def _equal(left: Any, right: Any) -> bool:
     """Whether two records hold the same bytes."""
-    if left is None or right is None:
-        return False
-    return left is right or all(left[name].data == right[name].data for name in left)
+    return right is not None and all(name in right and left[name].data == right[name].data for name in left)

@@ -199,10 +199,10 @@ def estimated_effort(run: Run, analysis: Callable[..., xr.Dataset], arguments: d
     return None if estimate is None else estimate(run, **arguments)
 
 
-def arguments_text(run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str, Any]) -> str:
+def arguments_text(run: Run, analysis: Any, arguments: dict[str, Any]) -> str:
     """All arguments of a call, defaults included, as JSON."""
     if not callable(analysis):  # a name, for example
-        named = plugins.unknown("analysis", str(analysis), registered())  # type: ignore[unreachable]  # users may
+        named = plugins.unknown("analysis", str(analysis), registered())
         likely = f"did you mean drift.{analysis}?" if analysis in registered() else named
         raise TypeError(f"cached takes a function, as in run.cached(drift.coherence), not {analysis!r}; {likely}")
     _, *parameters = inspect.signature(analysis).parameters.values()

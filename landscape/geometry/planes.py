@@ -60,7 +60,7 @@ def plane(
     u, third = models[1].double() - models[0].double(), models[2].double() - models[0].double()
     base = u.norm().item()
     if base == 0:
-        raise ValueError("w1 and w2 are equal; a plane needs two different models first: give them in another order.")
+        raise ValueError(f"w1 and w2 are equal ({labels[0]}, {labels[1]}); give two different models first.")
     along = (third @ u).item() / base
     across = third - along / base * u
     height = across.norm().item()

@@ -128,7 +128,7 @@ def _measure(plan: ReplayPlan, replayed: Sequence[Replayed]) -> dict[str, np.nda
     """Values of a round by name, with the bounds of their intervals."""
     steps, products = inner_products(plan, replayed)
     estimates = [item.estimated() for item in products]
-    values = np.array([item.values + np.outer([0, -1, 1], item.half) for item in estimates]).transpose(1, 0, 2)
+    values = np.array([(v := item.values, v - (h := item.half), v + h) for item in estimates]).transpose(1, 0, 2)
     named = {name: values[:, :, span] for name, span in _SPANS.items()}
     named["cohort_size"] = np.moveaxis(np.array([item.equal_cohorts() for item in estimates]), -1, 0)
     named["local_steps"] = equal_steps(estimates, steps).T

@@ -190,7 +190,7 @@ def coefficients(cohort: float, number: int) -> np.ndarray:
 
 
 def crossing(places: np.ndarray, difference: np.ndarray, error: np.ndarray) -> tuple[float, float, float]:
-    """Place at which a difference is zero, and the least and largest place at which zero is in its interval.
+    """Place at which a difference is zero, and the least and largest place, this one too, with zero in its interval.
 
     NaN: the difference has one sign everywhere; no place has zero in its interval.
 
@@ -205,5 +205,5 @@ def crossing(places: np.ndarray, difference: np.ndarray, error: np.ndarray) -> t
         ends = slice(turns[0], turns[0] + 2)
         order = np.argsort(difference[ends])
         where = float(np.interp(0.0, difference[ends][order], places[ends][order]))
-    inside = places[np.abs(difference) <= error]
+    inside = [*places[np.abs(difference) <= error], *([where] if len(turns) else [])]  # it may lie between places
     return where, float(min(inside, default=where)), float(max(inside, default=where))

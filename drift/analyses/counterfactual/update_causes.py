@@ -82,9 +82,9 @@ def update_causes_effort(run: Run, **options: Any) -> Effort:
 def _numbers(run: Run, record: Round, workers: int) -> dict[str, Any]:
     """Values of a round, from the parts (causes, d) and the mean (d,) that they lead to."""
     parts, mean = (_stated if run.about.get("imported") else _trained)(run, record, workers)
-    norms, total, length = parts.norm(dim=1).numpy(), parts.sum(0), float(mean.norm())
-    values = {"norm": norms, "relative": norms / length, "share": (parts @ total / (total @ total)).numpy()}
-    return values | {"total": float(total.norm()), "mean": length}
+    norms, total, length = parts.norm(dim=1), parts.sum(0), mean.norm()
+    values = {"norm": norms, "relative": norms / length, "share": parts @ total / (total @ total)}
+    return {name: row.numpy() for name, row in values.items()} | {"total": float(total.norm()), "mean": float(length)}
 
 
 def _trained(run: Run, record: Round, workers: int) -> tuple[Tensor, Tensor]:

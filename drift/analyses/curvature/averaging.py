@@ -122,13 +122,14 @@ def _over_rounds(
 ) -> xr.Dataset:
     """Numbers of the cohorts of rounds, each around its mean; NaN in a round without a cohort."""
     indices, tested = selected_rounds(run, "clients", rounds, ROUNDS), first_test_samples(run, k, samples)
+    ranks = list(range(1, min(k, run.layout.size) + 1))
     rows: list[dict[str, Any]] = []
     for record in map(run.round, run.context.track(indices)):
         rows.append({})
         if cohort := cohort_of(run, record):
             around = Surroundings.around(run, with_buffers(cohort.mean, record.end_buffers), k, tested)
             rows[-1] = {**measure(around, cohort, record), "cut": around.cut, "undetermined": around.undetermined}
-    coords: dict[str, list[Any]] = {"round": indices} | ({"rank": list(range(1, k + 1))} if about is _SPAN else {})
+    coords: dict[str, list[Any]] = {"round": indices} | ({"rank": ranks} if about is _SPAN else {})
     values = stack_rows(rows, about, coords, dict.fromkeys(_RANKED, ("rank",)))
     return result(
         values, {**about, "rank": ("rank", "1")}, coords, k=k, undetermined=unsure_rounds(indices, rows), **attrs
@@ -138,11 +139,8 @@ def _over_rounds(
 def measure_span(around: Surroundings, directions: Tensor) -> dict[str, Any]:
     """Numbers of `client_span` for orthonormal directions (r, d), by name; those over `rank` have shape (k,)."""
     r, k = len(directions), len(around.eigenvalues)
-    row: dict[str, Any] = {
-        "eigenvalue": around.eigenvalues.numpy(),
-        "directions": r,
-        "search_products": around.products,
-    }
+    row: dict[str, Any] = {"directions": r, "search_products": around.products}
+    row["eigenvalue"] = around.eigenvalues.numpy()
     if r == 0:
         return row
     overlap = directions @ around.span.double().T

@@ -88,8 +88,8 @@ def drift_curvature(
 
     Returns:
         Dataset over round and kind with cost, quadratic, linear, broken (fraction of the displacements whose quadratic
-        cost is off by more than `error` of the cost), share, norm, sharp (length within the span), residual (largest
-        |Hv - lambda v| / |lambda| of the eigenpairs that converged), cut (relative gap of eigenvalues k and k + 1;
+        cost is off by more than `error` of the cost and rounding), share, norm, sharp (length within the span),
+        residual (largest |Hv - lambda v| / |lambda| of converged pairs), cut (relative gap of eigenvalues k and k + 1;
         NaN where there are no more than k), and by layer layer_share (of |d|^2 in each tensor) and layer_sharp (of
         |P d|^2). Shares are NaN where an eigenpair did not converge. Attribute undetermined: rounds with that, or
         whose eigenspace is not unique, as the cut is 0.01 or less.
@@ -203,6 +203,7 @@ def _columns(around: Surroundings, moves: Tensor, error: float) -> dict[str, Ten
     cost, quadratic = losses[1:] - losses[0], linear + around.curved(moves) / 2
     inside = moves @ around.span.T
     squares, sharp = (vectors.square().sum(1).double() for vectors in (moves, inside))
+    off = error * cost.abs() + 4 * torch.finfo(moves.dtype).eps * (losses[1:].abs() + losses[0].abs())
     spans = around.run.layout.slices().values()
     squares_by, sharp_by = (
         torch.stack([vectors[:, span].square().sum(1).double() for span in spans], 1)
@@ -212,7 +213,7 @@ def _columns(around: Surroundings, moves: Tensor, error: float) -> dict[str, Ten
         "cost": cost,
         "quadratic": quadratic,
         "linear": linear,
-        "broken": ((quadratic - cost).abs() > error * cost.abs()).double(),
+        "broken": ((quadratic - cost).abs() > off).double(),
         "share": sharp / squares,
         "norm": squares.sqrt(),
         "sharp": sharp.sqrt(),

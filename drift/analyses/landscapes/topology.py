@@ -10,7 +10,7 @@ import xarray as xr
 
 from drift.analyses.evaluate_on import evaluate_on
 from drift.analyses.landscapes.planes import round_plane
-from drift.analyses.per_round import evenly_spaced, global_model, resolve_round, result
+from drift.analyses.per_round import evenly_spaced, global_model, result, selected_rounds
 from drift.runs.registry import LOSS_UNITS, analysis
 from drift.runs.run import Run
 from landscape.geometry.directions import random_directions
@@ -36,7 +36,7 @@ def topology_rounds(
 
     Args:
         run: Run to analyse.
-        rounds: Rounds of the planes; by default five, evenly spaced.
+        rounds: Rounds of the planes; by default five with three clients, evenly spaced.
         points, margin: Grid points per axis, and the margin of the box around the models, as a fraction of its width.
         strides: Resolutions: every cell, every second one, and so on.
         split: Samples that the loss is averaged over.
@@ -47,15 +47,13 @@ def topology_rounds(
         clients) in nats; roughness, the share of the variance that is not quadratic.
 
     Raises:
-        LookupError: If no round kept three clients or more.
+        LookupError: If no round kept its clients.
+        ValueError: If no round has three clients.
     """
-    suited = run.kept("clients", least=3)
-    if not suited:
-        raise LookupError(
-            f"run {run.name} kept no round with three clients or more; train it with --set keep.clients=all and "
-            "clients.per_round of at least 3."
-        )
-    indices = evenly_spaced(suited, 5) if rounds is None else [resolve_round(run, index, "clients") for index in rounds]
+    indices = selected_rounds(run, "clients", rounds, None)
+    if rounds is None:  # a round without three is taken where all are, to say which clients it lacks
+        suited = [record.index for record in run.without_models(indices) if len(record.ids) >= 3]
+        indices = evenly_spaced(suited or indices[-1:], 5)
     options: dict[str, Any] = {"points": points, "margin": margin, "split": split}
     tables = np.full((len(_ABOUT), len(indices), len(strides)), np.nan)
     for row, index in enumerate(indices):  # each plane states its own progress

@@ -20,7 +20,7 @@ class Array:
     """As much of Flower's as is used: bytes, and the array that they mean."""
 
     def __init__(self, values):
-        self.values, self.data = values, values.tobytes()
+        self.values, self.data, self.shape = values, values.tobytes(), values.shape
 
     def numpy(self):
         return self.values.copy()
@@ -38,7 +38,9 @@ def message(node, records, size=None, *, number=None, error=False):
     metrics = {} if size is None else {"metrics": {"num-examples": size}}
     config = {} if number is None else {"fedscape": {"client": number}}
     content = SimpleNamespace(array_records=records, metric_records=metrics, config_records=config)
-    return SimpleNamespace(content=content, metadata=SimpleNamespace(src_node_id=node), has_error=lambda: error)
+    return SimpleNamespace(
+        content=content, metadata=SimpleNamespace(src_node_id=node, dst_node_id=node), has_error=lambda: error
+    )
 
 
 class Mean:
@@ -114,6 +116,78 @@ def test_the_order_of_replies_does_not_matter_and_the_mod_numbers_clients(tmp_pa
         one, two = (files.round_path(tmp_path / name, index).read_bytes() for name in ("one", "two"))
         assert one == two
     assert drift.open(tmp_path / "one").round(0).ids.tolist() == [2, 4]
+
+
+class Blocks(Mean):
+    """HeteroFL: node 2 trains the first entries; the mean of an entry is over the nodes that have it."""
+
+    part = slice(2)
+
+    def configure_train(self, server_round, arrays, config, grid):
+        for node in (1, 2):
+            yield message(node, {"arrays": arrays if node == 1 else {**arrays, "w": self.cut(arrays)}})
+
+    def cut(self, arrays):
+        return Array(arrays["w"].numpy()[self.part])
+
+    def aggregate_train(self, server_round, replies):
+        return self.end, {}
+
+    def start(self, grid, initial_arrays, num_rounds=1):
+        self.end = model(4)
+        list(self.configure_train(1, initial_arrays, {}, grid))
+        self.aggregate_train(1, iter(self.replies(1)))
+        self.aggregate_evaluate(1, [])
+
+
+def narrow_replies(number):
+    small = {**model(2), "w": Array(START["w"][:2] + 2)}
+    return [message(1, {"arrays": model(1)}, 3, number=0), message(2, {"arrays": small}, 5, number=1)]
+
+
+def test_a_client_that_was_sent_leading_blocks_is_recorded_as_a_narrow_one_of_a_loop_is(tmp_path):
+    recorded(Blocks(narrow_replies), tmp_path / "run").start(None, model(0))
+    whole, small = START, {"w": START["w"][:2] + 2, "bn.running_mean": START["bn.running_mean"] + 2}
+    plus = lambda by: {name: value + np.float32(by) for name, value in whole.items()}  # noqa: E731
+    recorder = drift.Recorder(tmp_path / "loop")
+    clients = {0: (plus(1), 3), 1: (small, 5)}
+    recorder.round(
+        start=whole, clients=clients, end=plus(4), unequal={1: {"narrow": True}}, metrics={"clients_accuracy": 0.5}
+    )
+    ours, loop = (drift.open(tmp_path / name) for name in ("run", "loop"))
+    assert ours.unequal == "partial" and ours.round(0).extras["partial"].tolist() == [1]
+    one, other = (files.round_path(run.folder, 0).read_bytes() for run in (ours, loop))
+    assert one == other
+    np.testing.assert_array_equal(ours.round(0).clients[1], [2, 3, 2])
+    parts = drift.update_causes(ours).norm.sel(round=0)
+    assert float(parts.sel(cause="partial")) == pytest.approx(abs(3 * 1 / 8 - 1)), (
+        "the last entry is the first client's"
+    )
+
+
+def test_where_all_clients_are_narrow_the_round_starts_at_the_global_model(tmp_path):
+    def small(number):
+        return [message(node, {"arrays": {"w": Array(START["w"][:2] + node)}}, 3, number=node) for node in (1, 2)]
+
+    strategy = Blocks(small)
+    strategy.configure_train = lambda number, arrays, *_: [
+        message(node, {"arrays": {**arrays, "w": strategy.cut(arrays)}}) for node in (1, 2)
+    ]
+    recorded(strategy, tmp_path / "run").start(None, model(0))
+    record = drift.open(tmp_path / "run").round(0)
+    np.testing.assert_array_equal(record.start, START["w"])
+    np.testing.assert_array_equal(record.clients, [[1, 2, 2], [2, 3, 2]])
+
+
+@pytest.mark.parametrize("part", [slice(1, 3), slice(3)], ids=["a window", "all, and the client cut it"])
+def test_smaller_tensors_that_may_be_any_part_end_the_record_by_client_and_tensor(tmp_path, caplog, part):
+    strategy = Blocks(narrow_replies)
+    strategy.part = part
+    with caplog.at_level("WARNING", logger="flwr"):
+        recorded(strategy, tmp_path / "run").start(None, model(0))
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert "client 1: tensor 'w' has shape (2,), the run has (3,)" in said
+    assert not (tmp_path / "run" / "run.json").exists()
 
 
 def test_a_round_whose_aggregation_failed_leaves_the_model(tmp_path):

@@ -195,3 +195,9 @@ def test_a_round_in_which_a_client_or_a_replay_diverged_is_refused_in_one_line(r
     with pytest.raises(ValueError, match=r"a client diverged in round 0, .*; name other rounds") as refusal:
         drift.noise_or_drift(run)
     assert "\n" not in str(refusal.value)
+
+
+def test_clients_that_do_not_move_have_parts_of_size_zero_and_no_shares(runs):
+    ds = drift.noise_or_drift(tiny.trained(runs, "local.lr=1e-30"), rounds=[0])
+    assert not ds.square.any() and not ds.mean_square.any()
+    assert ds.share.isnull().all() and ds.snr.isnull().all()

@@ -162,6 +162,8 @@ def test_crossings_are_those_of_the_formula_and_absent_outside_one_to_k():
     undecided = crossing(places, places, np.full(201, 2.0))
     assert np.isnan(undecided[0])
     assert undecided[1:] == pytest.approx((1, 2))
+    alone = crossing(places, places - 2.996, np.where(places < 1.495, 5.0, 1e-3))  # in its own interval, between places
+    assert alone == pytest.approx((2.996, 1, 2.996))
 
 
 def test_steps_at_which_parts_are_equal_lie_between_the_fractions():

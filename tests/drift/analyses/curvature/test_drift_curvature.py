@@ -207,3 +207,22 @@ def test_the_table_of_the_findings_is_that_of_the_stored_numbers():
 
     content = json.loads(STORED.read_text())
     assert table(content) in (ROOT / "docs" / "findings.md").read_text()
+
+
+@pytest.mark.parametrize("move", [0.0, 0.1])
+def test_equal_clients_break_no_second_order_cost_and_more_eigenvectors_than_parameters_are_all(tmp_path, move):
+    source = tiny.trained(tmp_path, "rounds=1", "keep.clients=all")
+    layout, record = source.layout, source.round(0)
+    start, client = (layout.named(model) for model in (record.start, record.start + move))
+    recorder = drift.Recorder(tmp_path / "run")
+    recorder.round(start=start, clients={k: (client, 7 + 4 * k) for k in range(3)}, end=client)
+    run = drift.open(recorder.folder, task=source.task)
+    found = drift.drift_curvature(run, k=3, kinds=["client", "random"])
+    assert float(found.norm.max()) < 1e-6 and found.broken.values.tolist() == [[0.0, 0.0]]
+    assert found.share.isnull().all()
+    span = drift.client_span(run, k=layout.size + 9)
+    assert span.sizes["rank"] == layout.size and span.directions == 0 and span.eigenvalue.notnull().all()
+    with np.errstate(all="raise"):
+        causes = drift.update_causes(run)
+    assert causes["mean"].item() == pytest.approx(move * layout.size**0.5, rel=1e-5)
+    assert causes.relative.isnull().all() == (move == 0) and causes.share.isnull().all()
