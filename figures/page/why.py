@@ -32,8 +32,8 @@ Sentence = dict[str, str]
 
 
 def why(run: Run, index: int, losses: xr.Dataset, cohort: Sequence[dict[str, Any]]) -> list[Sentence]:
-    """Which client moved the aggregate of a round most, when the drift of the whole run changed its kind, what averaging
-    did, and how well the updates agree: the most telling first.
+    """Which client moved the aggregate of a round most, when the drift of the whole run changed its kind, what
+    averaging did, and how well the updates agree: the most telling first.
 
     Args:
         run: The run.
