@@ -24,7 +24,7 @@ class Picture {
   draw(shown, side) {
     this.shown = shown;
     const { run, other, frame, words, at } = shown;
-    const named = (one, ...parts) => make("span", { class: "named" }, parts[0], swatch(one), make("b", { title: this.stage.named(one) }, one.label), make("span", { class: "seed" }, this.stage.seedOf(one)), parts.slice(1));
+    const named = (one, ...parts) => make("span", { class: "named" }, parts[0], swatch(one), make("b", { title: fullName(one) }, one.label), make("span", { class: "seed" }, this.stage.seedOf(one)), parts.slice(1));
     const place = [make("span", { class: "at" }, words.at ? ` ${words.at}` : ""), this.status];
     this.title.replaceChildren(...(other ? [named(run, null), named(other, make("span", { class: "minus" }, " minus "), ...place)] : [named(run, null, ...place)]));
     this.showProgress();

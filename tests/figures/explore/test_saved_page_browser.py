@@ -64,6 +64,8 @@ def test_the_file_opens_as_the_page_was_saved(browser, saved, runs):
     ]
     assert page.locator("#stage .card.on").first.text_content().count("Landscapes of seed 6") == 1
     assert "FedAvg, seed 6" in page.locator("#stage .sentences li").first.text_content()
+    for place in (".look", ".picture-title b"):  # labels may be short where few runs are
+        assert page.get_attribute(f"#stage {place}", "title").split("\n")[1:] == [runs[1].name, runs[0].name]
     assert [label for label, _ in after["runs"]] == [label for label, _ in before["runs"]]
     for now, then in zip(after["values"], before["values"], strict=True):
         assert now == pytest.approx(then, abs=1e-6, nan_ok=True)
