@@ -162,7 +162,7 @@ class Picture {
   valueAt(spot, hover) {
     const { surface, scale, run, other, at } = this.shown, { land } = this.stage, [own, base] = [run, other].map((one) => (hover || !one ? undefined : land.exactNumber(one, one === run ? at : land.frame(one))));
     const exact = other && own !== undefined ? (base === undefined || base === null || own === null ? undefined : own - base) : own;
-    return `${(scale.difference ? signed : written)(exact === undefined ? surface.value(...spot) : exact, DIGITS)}${exact === undefined ? ", interpolated" : ", evaluated exactly"}`;
+    return `${land.inWords(exact === undefined ? surface.value(...spot) : exact, scale.difference ? signed : written)}${exact === undefined ? ", interpolated" : ", evaluated exactly"}`;
   }
 
   // Coordinates below a place on the screen; on a relief of the first surface point that the line of sight meets.

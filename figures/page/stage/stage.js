@@ -51,7 +51,7 @@ class Stage {
   splitWords(split = this.state.split) { return { test: "test", train: "training", proxy: "proxy" }[split] || `${split}'s`; }
   quantityOf(metric) {
     const words = `${this.splitWords()} ${metric.startsWith("class") ? "error" : metric}`, of = metric.startsWith("class") ? ` of class ${this.className(Number(metric.slice(6)))}` : "";
-    return words[0].toUpperCase() + words.slice(1) + of + (metric === "loss" ? this.unit && ` [${this.unit.trim()}]` : " (fraction)");
+    return words[0].toUpperCase() + words.slice(1) + of + (metric === "loss" ? this.unit && ` [${this.unit.trim()}]` : " [%]");
   }
   get quantity() { return this.quantityOf(this.state.metric); }
 

@@ -75,7 +75,7 @@ function pointCard(stage) {
     any ||= exact;
     rough ||= inside && !exact;
     waits ||= Boolean(entry.pending);
-    const number = !inside ? "beyond its plane" : exact ? written(land.exactNumber(run, at), DIGITS) : `≈ ${written(surface.value(...spot), DIGITS)}`;
+    const number = !inside ? "beyond its plane" : exact ? land.inWords(land.exactNumber(run, at)) : `≈ ${land.inWords(surface.value(...spot))}`;
     return make("tr", {}, make("th", { scope: "row" }, swatch(run), stage.named(run)), make("td", { "data-run": run.key, title: entry.error || null }, number));
   });
   const { frame } = land.frame(stage.looked), parts = frame && land.weights(frame, spot), sum = parts && `Here ${stage.named(stage.looked)} = ${parts.map(([id, weight]) => `${written(Number(weight.toFixed(2)), 3)} client ${id}`).join(" + ").replaceAll("+ -", "− ").replace("-", "−")}.`;
