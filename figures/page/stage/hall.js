@@ -69,7 +69,7 @@ class Hall {
   // The colours and what they stand for.
   legend(present) {
     const { stage } = this, kinds = [...new Set(present.map(({ other }) => (other ? "difference" : "value")))];
-    const name = stage.state.view === "path" ? stage.quantityOf("loss") : stage.quantity;
+    const name = stage.state.view === "path" ? stage.quantityOf("loss", "test") : stage.quantity;
     this.legends = kinds.filter((kind) => Number.isFinite(this.scales[kind].low)).map((kind) => {
       const { low, high, table, difference } = this.scales[kind], log = !difference && present.some(({ other, surface }) => surface && !other && surface.log);
       const stops = Array.from({ length: 12 }, (_, i) => { const at = 3 * Math.round((255 * i) / 11); return `rgb(${table[at]}, ${table[at + 1]}, ${table[at + 2]})`; });
