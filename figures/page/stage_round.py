@@ -159,8 +159,8 @@ def samples_words(run: Run, index: int, ds: xr.Dataset, split: str, samples: Sam
     words = f"samples of {split}" if split.startswith("client") else f"{split} samples"
     text = f"on the {every:,} {words}" if number == every else f"on {number:,} of the {every:,} {words}, at random"
     if rough:
-        part = f"{ds.attrs['evaluated']} of {ds.loss.size} points, the others interpolated"
-        return f"A rough first picture: {part}, {text}."
+        points = f"{ds.attrs['evaluated']} of {ds.loss.size} points, the others interpolated"
+        return f"A rough first picture: {points}, {text}."
     return f"{text[0].upper()}{text[1:]}."
 
 
