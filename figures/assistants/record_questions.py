@@ -105,7 +105,7 @@ class RecordQuestions(OpenedRuns):
         return array(values.sel(round=list(rounds)) if rounds else values)
 
     def show_round(self, run: str, round: int) -> dict[str, Any]:
-        """One round: losses of start, clients, aggregate and end, what each client costs, and three sentences on why.
+        """One round: losses of start, clients, aggregate and end, what each client costs, and why, in sentences.
 
         A client's cost is the loss of the aggregate minus its loss without the client: positive where it harms.
 

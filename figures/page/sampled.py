@@ -18,6 +18,10 @@ FOLDS = 20
 SAMPLES = 1000
 """Samples of a landscape at most, by default."""
 
+ROUGH_POINTS, ROUGH_SAMPLES = 41, 200
+"""Points of a first picture that are evaluated, the first two lattices of `landscape.interpolated_surface`, and samples
+of it."""
+
 Samples = int | None
 """Samples at most; None: all."""
 

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 import xarray as xr
 
-from drift.analyses.evaluate_on import evaluate_models
-from drift.analyses.landscapes.models_plane import models_plane
+from drift.analyses.evaluate_on import evaluate_models, evaluation_of
+from drift.analyses.landscapes.models_plane import models_plane, task_with_classes
 from drift.analyses.landscapes.planes import round_plane
 from drift.analyses.landscapes.sweeps import client_sweep
 from drift.analyses.rounds.cohort_table import cohort_table
@@ -24,10 +24,11 @@ from drift.store.row_matrices import Rows, stacked
 from figures.interactive.words import label_shares
 from figures.page.packed import finite, packed
 from figures.page.paired_losses import PARTS, loss_parts, mean_and_error
-from figures.page.sampled import Samples, landscape_words, options
+from figures.page.sampled import ROUGH_POINTS, Samples, landscape_words, options
 from figures.page.why import why
 from landscape.geometry.planes import project
 from landscape.model.held_values import digest
+from landscape.surfaces.interpolated_surface import interpolated_surface
 from landscape.sweep.grid import Sweep
 
 BOX = "symmetric"
@@ -55,7 +56,8 @@ def stage_round(
         points, samples: Of the plane, as `figures.page.report` takes them.
         split: test, train, proxy, or "client 3" for what that client trains on in the round.
         quantity: loss, error, or "class 3", the error of that class; it is among the metrics.
-        rough: Whether it is a first picture, which says so in `samples` and of which nothing is stored.
+        rough: Whether it is a first picture, of which few points are evaluated, which says so in `samples` and of which
+            nothing is stored.
 
     Returns:
         plane: extent (u and v, low and high), points of each, and metrics, loss and error where there is one, each as
@@ -71,10 +73,12 @@ def stage_round(
         why: Sentences, as `figures.page.why.why` makes them; empty for a rough picture and for other samples.
 
     Raises:
-        LookupError, ValueError: If there is no such round, client, split or quantity.
+        LookupError, ValueError: If there is no such round, client, split or quantity, or a value of a rough one is
+            infinite or NaN.
     """
     record, three, sweep = client_sweep(run, index, None, points=points, margin=0.3, box=BOX)
-    ds = _plane(run, index, sweep, points, samples, split, quantity, stored=not rough)
+    make = _rough_plane if rough else _plane
+    ds = make(run, index, sweep, samples, split, quantity)
     centre = [float(ds[f"mark_{name}"].sel(mark="mean")) for name in ("alpha", "beta")]
     losses = round_losses(run, record, samples, split)
     cohort = cohort_values(run, record, losses, samples, rough=rough)
@@ -99,20 +103,29 @@ def stage_round(
     }
 
 
-def _plane(
-    run: Run, index: int, sweep: Sweep, points: int, samples: Samples, split: str, quantity: str, *, stored: bool
-) -> xr.Dataset:
-    """The plane by the analysis that has the quantity, stored or not."""
+def _plane(run: Run, index: int, sweep: Sweep, samples: Samples, split: str, quantity: str) -> xr.Dataset:
+    """The plane by the analysis that has the quantity, stored where it can be."""
     plain = split == "test" and quantity in ("loss", "error")
-    how: dict[str, Any] = {"round": index, "points": points}
+    how: dict[str, Any] = {"round": index, "points": sweep.shape[0]}
     if plain:
-        how |= {"box": BOX, **(options(run, samples) if stored else {"samples": samples})}
+        how |= {"box": BOX, **options(run, samples)}
     else:
         box = [float(sweep.coords[name][end]) for name in ("alpha", "beta") for end in (0, -1)]
         names = [mark.name for mark in sweep.marks[:3]]
         how |= {"models": names, "box": box, "split": split, "samples": samples}
-    analysis = round_plane if plain else models_plane
-    return _cached(run, analysis, **how) if stored else analysis(run, **how)
+    return _cached(run, round_plane if plain else models_plane, **how)
+
+
+def _rough_plane(run: Run, index: int, sweep: Sweep, samples: Samples, split: str, quantity: str) -> xr.Dataset:
+    """The plane from a few of its points, the others interpolated.
+
+    Raises:
+        ValueError: If a value is infinite or NaN.
+    """
+    selected = selected_samples(run, index, split, samples)
+    task = task_with_classes(run, selected) if quantity.startswith("class") else run.task
+    evaluation = evaluation_of(run, split=selected)
+    return interpolated_surface(task, sweep, budget=ROUGH_POINTS, evaluation=evaluation)
 
 
 def _cached(run: Run, analysis: Callable[..., xr.Dataset], **how: Any) -> xr.Dataset:
@@ -146,7 +159,8 @@ def samples_words(run: Run, index: int, ds: xr.Dataset, split: str, samples: Sam
     words = f"samples of {split}" if split.startswith("client") else f"{split} samples"
     text = f"on the {every:,} {words}" if number == every else f"on {number:,} of the {every:,} {words}, at random"
     if rough:
-        return f"A rough first picture: {ds.sizes['alpha']} x {ds.sizes['beta']} points {text}."
+        points = f"{ds.attrs['evaluated']} of {ds.loss.size} points, the others interpolated"
+        return f"A rough first picture: {points}, {text}."
     return f"{text[0].upper()}{text[1:]}."
 
 

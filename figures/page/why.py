@@ -32,8 +32,8 @@ Sentence = dict[str, str]
 
 
 def why(run: Run, index: int, losses: xr.Dataset, cohort: Sequence[dict[str, Any]]) -> list[Sentence]:
-    """What averaging did in a round, which client moved the aggregate most, how well the updates agree, and when the
-    drift of the whole run changed its kind.
+    """Which client moved the aggregate of a round most, when the drift of the whole run changed its kind, what
+    averaging did, and how well the updates agree: the most telling first.
 
     Args:
         run: The run.
@@ -42,7 +42,7 @@ def why(run: Run, index: int, losses: xr.Dataset, cohort: Sequence[dict[str, Any
         cohort: Its clients, as `figures.page.stage_round.stage_round` returns them.
     """
     unit = "" if run.loss_units == "1" else f" {run.loss_units}"
-    return [_averaging(losses, unit), _client(run, cohort, unit), _agreement(run, index), _change(run)]
+    return [_client(run, cohort, unit), _change(run), _averaging(losses, unit), _agreement(run, index)]
 
 
 def _averaging(losses: xr.Dataset, unit: str) -> Sentence:

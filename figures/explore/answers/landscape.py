@@ -14,11 +14,11 @@ from figures.explore.work.open_runs import PROBLEMS
 from figures.explore.work.shelf import Shelf
 from figures.explore.work.versions import round_version
 from figures.explore.work.workspace import Workspace
-from figures.page.sampled import SAMPLES
+from figures.page.sampled import ROUGH_POINTS, ROUGH_SAMPLES, SAMPLES
 from figures.page.scene import missing
 
-POINTS, ROUGH_POINTS, ROUGH_SAMPLES = 15, 7, 200
-"""Grid points per axis of a landscape and of the first picture, and samples of the first picture."""
+POINTS = 15
+"""Grid points per axis of a landscape."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,9 @@ def landscape(
     """
     opened = ask.run(run, round)
     wanted, title = LandscapeQuery(round, points, samples, split, quantity), f"landscape of {run}, round {round}"
-    if points > ROUGH_POINTS:
-        ask.rough(ask.quick(of_round, opened, _rough(wanted), round, priority=10))
+    if points**2 > ROUGH_POINTS:
+        with contextlib.suppress(ValueError):  # infinite values are not interpolated; what else is wrong is said below
+            ask.rough(ask.quick(of_round, opened, _rough(wanted), round, priority=10))
     value: dict[str, Any] = ask.quick(of_round, opened, wanted, round, title=title, priority=20)
     return value
 
@@ -66,8 +67,7 @@ def begin(workspace: Workspace) -> None:
 
 
 def _rough(wanted: LandscapeQuery) -> LandscapeQuery:
-    few = min(ROUGH_SAMPLES, wanted.samples or ROUGH_SAMPLES)
-    return replace(wanted, points=ROUGH_POINTS, samples=few, rough=True)
+    return replace(wanted, samples=min(ROUGH_SAMPLES, wanted.samples or ROUGH_SAMPLES), rough=True)
 
 
 def of_round(run: Run, wanted: LandscapeQuery) -> dict[str, Any]:

@@ -4,7 +4,7 @@ function clientsCard(stage, run, frame) {
   const rows = frame.cohort.map((one) => {
     const picked = one.id === state.client, total = Math.max(one.samples, 1);
     const held = one.counts.map((count, place) => [count, place]).filter(([count]) => count > 0);
-    const said = held.map(([count, place]) => `${scene.classes[place] ?? place}: ${count}`).join(", ");
+    const said = heldWords(one, stage);
     const bar = make("span", { class: "classes", role: "img", "aria-label": said || "classes not known", title: said }, ...held.map(([count, place]) => {
       const piece = make("span", { class: count / total > 0.16 ? "wide" : null }, count / total > 0.16 ? String(scene.classes[place] ?? place) : "");
       const paint = scene.class_colours[place % scene.class_colours.length];
@@ -25,8 +25,12 @@ function clientsCard(stage, run, frame) {
     picked ? clientWords(picked, stage) : make("p", { class: "small" }, "Pick a client to see its training."));
 }
 
+// How many samples of each class a client holds; empty where that is not known.
+const heldWords = ({ counts }, stage) => counts.map((count, place) => count > 0 && `${stage.className(place)}: ${count}`).filter(Boolean).join(", ");
+
 function clientWords(one, stage) {
+  const held = heldWords(one, stage);
   const own = one.own_before === null || one.own_after === null ? "" : `Loss on its own samples ${written(one.own_before)} before training, ${written(one.own_after)} after; `;
-  return make("p", { class: "small picked-client" }, make("b", {}, `Client ${one.id}: `), `${one.samples} samples, weight ${written(one.weight, 2)}. ${own}on the test samples ${written(one.loss)}${stage.unit}. `
+  return make("p", { class: "small picked-client" }, make("b", {}, `Client ${one.id}: `), `${one.samples} samples${held && ` (${held})`}, weight ${written(one.weight, 2)}. ${own}on the ${stage.splitWords()} samples ${written(one.loss)}${stage.unit}. `
     + `Update ${written(one.length, 2)} long, cosine with the mean ${signed(one.cosine, 2)}.`);
 }

@@ -58,6 +58,9 @@ function swatch(run, width = 26) {
     shape("line", { x1: 1, x2: width - 1, y1: 5, y2: 5, stroke: run.shade, "stroke-width": 3, "stroke-dasharray": dashOf(run, 2) }));
 }
 
+// A run by all that tells it from others: its label may be short where few runs are on the page.
+const fullName = (run) => [run.full || run.key, ...(run.names || []).map(({ name }) => name)].join("\n");
+
 // Points as a path, broken where a value is missing.
 function pathOf(points) {
   let pen = "M";

@@ -129,6 +129,10 @@ class Landscapes {
     return value && (metric === "loss" ? value.loss : metric === "error" ? value.error : value.class_error[Number(metric.slice(6))] ?? null);
   }
 
+  // A number of the map in words: errors are fractions, written in percent.
+  get percent() { const { view, metric } = this.stage.state; return view !== "path" && metric !== "loss"; }
+  inWords(value, write = written) { return this.percent && value !== null ? `${write(100 * value, DIGITS)} %` : write(value, DIGITS); }
+
   // Weights of the three clients of a plane at a place on it: [[id, weight]], which sum to 1; null where they are on a line.
   weights(frame, [u, v]) {
     const corners = frame.through.map((id) => frame.marks.find((mark) => mark.name === `client ${id}`));

@@ -55,7 +55,7 @@ class Marks {
     const picked = client !== null && client === this.stage.state.client;
     const one = client === null ? null : shown.frame.cohort.find((other) => other.id === client), { classes } = this.stage.scene;
     const holds = one ? `; ${one.samples} samples${one.counts.some(Boolean) ? `, labels ${one.counts.map((count, place) => [count, place]).filter(([count]) => count).map(([count, place]) => `${classes[place] ?? place}: ${count}`).join(", ")}` : ""}` : "";
-    const loss = shown.at.rough || (mark.kind === "mix" && mark.loss === null) ? "" : `${shown.words.metric === "loss" ? "loss" : "test loss"} ${written(mark.loss)}; `;
+    const loss = shown.at.rough || (mark.kind === "mix" && mark.loss === null) ? "" : `${shown.words.metric === "loss" ? "loss" : `${this.stage.splitWords()} loss`} ${written(mark.loss)}; `;
     const words = `${client === null ? KINDS[mark.kind] : mark.name}; ${loss}${off ? `${written(mark.away, 2)} from the plane` : "on the plane"}${holds}`;
     const body = { start: () => shape("rect", { x: x - 5, y: y - 5, width: 10, height: 10, rx: 1.5 }),
       aggregate: () => shape("path", { d: `M${x} ${y - 7}L${x + 7} ${y}L${x} ${y + 7}L${x - 7} ${y}Z` }),

@@ -24,7 +24,7 @@ class Picture {
   draw(shown, side) {
     this.shown = shown;
     const { run, other, frame, words, at } = shown;
-    const named = (one, ...parts) => make("span", { class: "named" }, parts[0], swatch(one), make("b", { title: this.stage.named(one) }, one.label), make("span", { class: "seed" }, this.stage.seedOf(one)), parts.slice(1));
+    const named = (one, ...parts) => make("span", { class: "named" }, parts[0], swatch(one), make("b", { title: fullName(one) }, one.label), make("span", { class: "seed" }, this.stage.seedOf(one)), parts.slice(1));
     const place = [make("span", { class: "at" }, words.at ? ` ${words.at}` : ""), this.status];
     this.title.replaceChildren(...(other ? [named(run, null), named(other, make("span", { class: "minus" }, " minus "), ...place)] : [named(run, null, ...place)]));
     this.showProgress();
@@ -162,7 +162,7 @@ class Picture {
   valueAt(spot, hover) {
     const { surface, scale, run, other, at } = this.shown, { land } = this.stage, [own, base] = [run, other].map((one) => (hover || !one ? undefined : land.exactNumber(one, one === run ? at : land.frame(one))));
     const exact = other && own !== undefined ? (base === undefined || base === null || own === null ? undefined : own - base) : own;
-    return `${(scale.difference ? signed : written)(exact === undefined ? surface.value(...spot) : exact, DIGITS)}${exact === undefined ? ", interpolated" : ", evaluated exactly"}`;
+    return `${land.inWords(exact === undefined ? surface.value(...spot) : exact, scale.difference ? signed : written)}${exact === undefined ? ", interpolated" : ", evaluated exactly"}`;
   }
 
   // Coordinates below a place on the screen; on a relief of the first surface point that the line of sight meets.

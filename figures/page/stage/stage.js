@@ -49,9 +49,9 @@ class Stage {
   className(number) { return String(this.scene.classes[number] ?? number); }
   metricWords(metric) { return metric.startsWith("class") ? `error of class ${this.className(Number(metric.slice(6)))}` : metric; }
   splitWords(split = this.state.split) { return { test: "test", train: "training", proxy: "proxy" }[split] || `${split}'s`; }
-  quantityOf(metric) {
-    const words = `${this.splitWords()} ${metric.startsWith("class") ? "error" : metric}`, of = metric.startsWith("class") ? ` of class ${this.className(Number(metric.slice(6)))}` : "";
-    return words[0].toUpperCase() + words.slice(1) + of + (metric === "loss" ? this.unit && ` [${this.unit.trim()}]` : " (fraction)");
+  quantityOf(metric, split = this.state.split) {
+    const words = `${this.splitWords(split)} ${metric.startsWith("class") ? "error" : metric}`, of = metric.startsWith("class") ? ` of class ${this.className(Number(metric.slice(6)))}` : "";
+    return words[0].toUpperCase() + words.slice(1) + of + (metric === "loss" ? this.unit && ` [${this.unit.trim()}]` : " [%]");
   }
   get quantity() { return this.quantityOf(this.state.metric); }
 

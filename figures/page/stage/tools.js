@@ -5,7 +5,7 @@ function toolsOf(stage) {
   const errors = frames.some((frame) => frame.plane.metrics.error) || metric !== "loss";
   const why = { map: "", difference: stage.shown.length < 2 ? "tick a second run to compare" : "", relief: stage.painter.gl ? "" : "this browser has no WebGL 2", path: stage.link || stage.runs.some((run) => run.path.plane) ? "" : "no run kept two global models" };
   const views = segments(stage.id("view"), "Picture", Object.entries(VIEWS).map(([name, text]) => [name, text, why[name]]), view, (name) => stage.set({ view: name }));
-  const option = (value, words) => make("option", { value, selected: value === metric }, words), test = stage.splitWords();
+  const option = (value, words) => make("option", { value, selected: value === metric }, words), test = view === "path" ? "test" : stage.splitWords();
   const several = stage.scene.classes.map((name, i) => [`class ${i}`, name]).filter(([value]) => stage.link || frames.some((frame) => frame.plane.metrics[value]));
   const classes = several.length ? [make("optgroup", { label: "error of one class" }, ...several.map(([value, name]) => option(value, `error of class ${name}`)))] : [];
   const select = make("select", { "aria-label": "Number on the map", disabled: !errors || view === "path", title: view === "path" ? "A path lies on the loss" : null, change: (event) => stage.set({ metric: event.target.value }) }, option("loss", `${test} loss`), option("error", `${test} error`), ...classes);

@@ -35,7 +35,7 @@ class WeightsCard {
   build() {
     const { stage } = this, { client } = stage.state, picked = this.cohort.some((one) => one.id === client);
     const live = Boolean(stage.link), rules = !live ? [] : [["own", "The round's own"], ["equal", "Equal"], ["fedlaw", "FedLAW's"], ...(picked ? [[`without ${client}`, `Without client ${client}`]] : [])];
-    this.presets.replaceChildren(...rules.map(([rule, text]) => make("button", { type: "button", title: rule === "fedlaw" ? stage.scene.terms.FedLAW : null, click: () => this.preset(rule) }, text)));
+    this.presets.replaceChildren(...rules.map(([rule, text]) => make("button", { type: "button", value: rule, title: rule === "fedlaw" ? stage.scene.terms.FedLAW : null, click: () => this.preset(rule) }, text)));
     this.rows = new Map(this.cohort.map(({ id }) => {
       const slider = make("input", { type: "range", min: 0, max: 1, step: 0.005, "aria-label": `Weight of client ${id}`, disabled: !live, input: (event) => this.moved(id, Number(event.target.value)), change: () => this.released() });
       return [String(id), { slider, output: make("output", {}), row: null }];
@@ -72,13 +72,14 @@ class WeightsCard {
       if (where !== this.mark) return;
       const weights = Object.fromEntries(Object.entries(value.weights).map(([id, weight]) => [id, Number(weight.toFixed(4))]));
       const mix = { run, round, gamma: Number(value.gamma.toFixed(4)), weights };
-      this.note = { of: JSON.stringify(mix), words: value.words };
+      this.note = { of: JSON.stringify(mix), words: value.words, rule };
       stage.set({ mix });
     } catch (reason) { if (where === this.mark) this.words.textContent = String(reason.message || reason); }
   }
 
-  // Which rule gave the weights, in words; empty for weights set by hand.
-  rule(mix) { return this.saved ? this.saved.words : this.note && this.note.of === JSON.stringify(mix) ? this.note.words : ""; }
+  // Which rule gave the weights, and its words; null for weights set by hand.
+  given(mix) { return this.note && this.note.of === JSON.stringify(mix) ? this.note : null; }
+  rule(mix) { return this.saved ? this.saved.words : this.given(mix)?.words || ""; }
 
   // What a file has of the present weights; null where there are none.
   async toSave() {
@@ -92,6 +93,7 @@ class WeightsCard {
   // Sliders and numbers of the present weights, against those of the round's own.
   show() {
     const { stage } = this, mix = this.present, { weights } = mix || this.own, sum = Object.values(weights).reduce((all, one) => all + one, 0) || 1;
+    for (const one of this.presets.children) one.setAttribute("aria-pressed", String(one.value === (mix ? this.given(mix)?.rule : "own")));
     for (const [id, { slider, output }] of this.rows) {
       const share = (weights[id] ?? 0) / sum;
       if (document.activeElement !== slider || !this.draft) slider.value = share;

@@ -1,5 +1,7 @@
 // The column at the right: why the round went as it did, the point, weights, clients, samples, and the whole run.
 
+const TOLD = 3; // sentences that are read at once; the others are in a drawer
+
 class Why {
   constructor(stage) {
     this.stage = stage;
@@ -7,7 +9,9 @@ class Why {
     this.samples = new SamplesCard(stage);
     const box = () => make("div", {});
     Object.assign(this, { head: box(), point: box(), clients: box(), run: box() });
-    this.element = make("aside", { class: "why", "aria-label": "Why" }, this.head, this.point, this.weights.element, this.clients, this.samples.element, this.run);
+    Object.assign(this, { others: make("ol", { class: "sentences" }), based: make("p", { class: "small based" }) });
+    this.more = make("details", {}, make("summary", { class: "small" }, "More reasons"), this.others);
+    this.element = make("aside", { class: "why", "aria-label": "Why" }, this.head, make("div", {}, this.more, this.based), this.point, this.weights.element, this.clients, this.samples.element, this.run);
   }
 
   draw() {
@@ -17,8 +21,11 @@ class Why {
     const lost = !stage.link && state.mix && !this.weights.saved && make("p", { class: "small lost-weights" }, "This file has no numbers of these weights of the clients: all that it shows is of the round's own.");
     const title = make("h2", {}, "Why", make("span", { class: "of" }, swatch(run), `${stage.named(run)}, round ${round ?? state.round}${at.rough ? "; rough, the exact one is coming" : ""}`));
     const sentences = ((frame && frame.why) || []).map(({ text, number, term: name }) => make("li", {}, number && make("b", { class: "number" }, number.replace(/(^|\s)-/, "$1−")), make("p", {}, termed(text.replace(/([ (])-(?=\d)/g, "$1−"), scene.terms, new Set([name])), " ", term(name, scene.terms))));
-    const based = frame && make("p", { class: "small based" }, frame.samples, frame.samples && " ", `± is the standard error of a difference over the ${stage.splitWords()} samples; seeds may differ more.`);
-    this.head.replaceChildren(title, ...[based, lost].filter(Boolean), frame ? make("ol", { class: "sentences" }, ...[comparison(stage), ...sentences].filter(Boolean)) : make("p", {}, at.pending ? at.absent : "Without a landscape there are no reasons. Its picture says why there is none."));
+    this.based.textContent = frame ? `${frame.samples} ± is the standard error of a difference over the ${stage.splitWords()} samples; seeds may differ more.`.trim() : "";
+    const told = frame ? [comparison(stage), ...sentences].filter(Boolean) : [];
+    this.others.replaceChildren(...told.slice(TOLD));
+    this.more.hidden = told.length <= TOLD;
+    this.head.replaceChildren(title, ...[lost].filter(Boolean), frame ? make("ol", { class: "sentences" }, ...told.slice(0, TOLD)) : make("p", {}, at.pending ? at.absent : "Without a landscape there are no reasons. Its picture says why there is none."));
     this.point.replaceChildren(pointCard(stage));
     this.weights.draw(at);
     this.clients.replaceChildren(...(frame ? [clientsCard(stage, run, frame)] : []));
@@ -68,7 +75,7 @@ function pointCard(stage) {
     any ||= exact;
     rough ||= inside && !exact;
     waits ||= Boolean(entry.pending);
-    const number = !inside ? "beyond its plane" : exact ? written(land.exactNumber(run, at), DIGITS) : `≈ ${written(surface.value(...spot), DIGITS)}`;
+    const number = !inside ? "beyond its plane" : exact ? land.inWords(land.exactNumber(run, at)) : `≈ ${land.inWords(surface.value(...spot))}`;
     return make("tr", {}, make("th", { scope: "row" }, swatch(run), stage.named(run)), make("td", { "data-run": run.key, title: entry.error || null }, number));
   });
   const { frame } = land.frame(stage.looked), parts = frame && land.weights(frame, spot), sum = parts && `Here ${stage.named(stage.looked)} = ${parts.map(([id, weight]) => `${written(Number(weight.toFixed(2)), 3)} client ${id}`).join(" + ").replaceAll("+ -", "− ").replace("-", "−")}.`;

@@ -127,7 +127,7 @@ RECORDED = {
         lambda ask, run: ask.show_round(run.name, 1)["cohort"][0]["cost"],
         lambda run: cost_of_first(run, 1),
     ),
-    "three sentences and one on the change of kind": (
+    "reasons of a round": (
         lambda ask, run: len(ask.show_round(run.name, 1)["why"]),
         lambda run: 4,
     ),

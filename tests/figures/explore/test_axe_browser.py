@@ -26,6 +26,7 @@ VIEWS = {
     "map": look(view="map"),
     "point": look(point=[0.01, -0.01]),
     "weights": lambda page: page.evaluate(f"{VIEW}.why.weights.preset('equal')"),
+    "reasons": lambda page: page.click("#stage .why summary"),
     "relief": look(view="relief"),
     "difference": look(view="difference", metric="error"),
     "path": look(view="path"),

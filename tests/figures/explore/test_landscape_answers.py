@@ -8,11 +8,13 @@ import tiny
 import torch
 from asking import page, unpacked
 
+from drift.analyses.selected_samples import selected_samples
 from drift.store.column_blocks import weighted_models
 from figures.explore.answers.landscape import LandscapeQuery, of_round
 from figures.explore.answers.point import at_spot
 from figures.explore.answers.weights import Mixture, of_mixture
 from figures.explore.work.points import Query
+from figures.page.sampled import ROUGH_SAMPLES
 from landscape.model.model import plain
 from landscape.sweep.evaluate import evaluate
 
@@ -75,9 +77,22 @@ def test_a_landscape_has_the_losses_of_models_on_its_grid(opened, run):
     ]
     assert steps and steps[0]["total"] >= 81 and steps[0]["words"] == f"landscape of {run.name}, round {ROUND}"
     (rough,) = opened.rough(number)
-    assert rough["plane"]["points"] == [7, 7] and rough["samples"].startswith("A rough first picture: 7 x 7 points on ")
+    assert rough["plane"]["points"] == [rows, columns]
+    assert rough["samples"].startswith("A rough first picture: 41 of 81 points, the others interpolated, on ")
+    some = selected_samples(run, ROUND, "test", ROUGH_SAMPLES)
+    guess = unpacked(rough["plane"]["metrics"]["loss"], rows, columns)
+    model = middle + low_u * u + high_v * v
+    assert guess[0, -1] == pytest.approx(by_hand(run, model, some)[0], rel=1e-5), "evaluated"
     assert rough["why"] == [] and value["samples"] == "" and len(value["why"]) == 4
     assert {mark["name"] for mark in rough["marks"]} == {mark["name"] for mark in value["marks"]}
+
+
+def test_a_plane_with_infinite_values_has_no_rough_picture(jobs, tmp_path):
+    lost = tiny.trained(tmp_path, "clients.per_round=4", "local.lr=1e37")
+    with page(lost.folder.parent, jobs=jobs) as one:
+        number = one.send("landscape", run=lost.name, round=0, points=9)
+        value = one.answer(number)["value"]
+        assert one.rough(number) == [] and value["plane"]["points"] == [9, 9]
 
 
 def test_samples_of_a_client_and_the_error_of_a_class_are_shown_as_asked(opened, run):

@@ -142,7 +142,11 @@ def test_an_unknown_figure_is_said_and_weights_say_when_they_are_forgotten(opene
     assert asked["what_if"]["value"]["loss"] != asked["what_if"]["own"]["loss"]
     fedlaw = page.evaluate(f"{VIEW}.scene.terms")["FedLAW"]
     assert page.get_attribute("#stage .presets button:has-text('FedLAW')", "title") == fedlaw
-    page.click("#stage .presets button >> nth=0")
+    pressed = "#stage .presets button[aria-pressed=true]"
+    assert page.locator(pressed).count() == 0, "no rule gave these weights"
+    for name in ("FedLAW's", "The round's own"):
+        page.get_by_role("button", name=name, exact=True).click()
+        page.wait_for_function(f"name => document.querySelector('{pressed}')?.textContent === name", arg=name)
     assert page.locator("#stage .weights .term").all_text_contents()[0].startswith("FedLAW")
 
 

@@ -64,12 +64,20 @@ def test_the_file_opens_as_the_page_was_saved(browser, saved, runs):
     ]
     assert page.locator("#stage .card.on").first.text_content().count("Landscapes of seed 6") == 1
     assert "FedAvg, seed 6" in page.locator("#stage .sentences li").first.text_content()
+    for place in (".look", ".picture-title b"):  # labels may be short where few runs are
+        assert page.get_attribute(f"#stage {place}", "title").split("\n")[1:] == [runs[1].name, runs[0].name]
     assert [label for label, _ in after["runs"]] == [label for label, _ in before["runs"]]
     for now, then in zip(after["values"], before["values"], strict=True):
         assert now == pytest.approx(then, abs=1e-6, nan_ok=True)
     assert page.locator("#stage .weights input:enabled").count() == 0, "nothing evaluates other weights"
-    page.evaluate(f"{VIEW}.set({{ view: 'map' }})")
+    page.evaluate(f"{VIEW}.set({{ view: 'map', client: {VIEW}.land.frame({VIEW}.looked).frame.cohort[0].id }})")
     assert page.locator("#stage .mark.mix").count() == 1
+    assert "; training loss " in page.locator("#stage .mark.client").first.get_attribute("aria-label")
+    told = page.text_content("#stage .picked-client")
+    assert "on the training samples" in told and page.get_attribute("#stage .classes", "title") in told
+    page.evaluate(f"{VIEW}.set({{ view: 'path' }})")
+    assert page.text_content("#stage .key-name").startswith("Test loss"), "a path lies on that of the test samples"
+    page.go_back()
     page.go_back()
     assert page.locator("#stage .curves .spread").count() == 4, "seeds are one line with its band"
     mean = sum(run.metrics().accuracy.values for run in runs[:2]) / 2

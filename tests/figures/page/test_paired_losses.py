@@ -68,33 +68,33 @@ def test_the_largest_of_many_differences_must_be_larger_to_be_clear():
 
 def test_sentences_say_what_is_not_clear(round_one):
     run, _, losses, cohort = round_one
-    averaging, client, *_ = why(run, 1, losses, cohort)
+    client, _, averaging, _ = why(run, 1, losses, cohort)
     assert averaging["number"].count(" ± ") == client["number"].count(" ± ") == 1
     doubtful = losses.assign(gain_error=100.0)
     vague = [{**one, "cost_error": 100.0} for one in cohort]
-    averaging, client, *_ = why(run, 1, doubtful, vague)
+    client, _, averaging, _ = why(run, 1, doubtful, vague)
     assert averaging["text"].startswith("No clear difference: the aggregate") and averaging["number"].endswith(
         "± 100 nats"
     )
     assert client["text"].startswith("No client clearly harms the aggregate")
     assert client["text"].endswith(", and none clearly helps it.") and client["number"].endswith("± 100 nats")
     sure = [{**one, "cost": 0.5 if place == 1 else -0.1, "cost_error": 0.01} for place, one in enumerate(cohort)]
-    _, client, *_ = why(run, 1, losses, sure)
+    client, *_ = why(run, 1, losses, sure)
     assert client["text"].startswith(f"Client {cohort[1]['id']} ") and "harms the aggregate most" in client["text"]
     assert client["number"] == "+0.5 ± 0.01 nats"
     helps = [
         {**one, "cost": -0.3 if place == 1 else 0.1 - place / 100, "cost_error": 0.05}
         for place, one in enumerate(cohort)
     ]
-    _, client, *_ = why(run, 1, losses, helps)
+    client, *_ = why(run, 1, losses, helps)
     worst, best = cohort[0]["id"], cohort[1]["id"]
     assert client["text"].startswith(f"No client clearly harms the aggregate (client {worst} most: +0.1 ± 0.05 nats). ")
     assert f". Client {best} " in client["text"] and client["text"].endswith(" helps it most.")
     assert client["number"] == "-0.3 ± 0.05 nats"
-    _, client, *_ = why(run, 1, losses, [{**one, "cost": -0.3, "cost_error": 0.05} for one in cohort])
+    client, *_ = why(run, 1, losses, [{**one, "cost": -0.3, "cost_error": 0.05} for one in cohort])
     assert client["text"].startswith("No client clearly harms the aggregate. Client ")
     unknown = [{**one, "cost_error": None} for one in cohort]  # of a single sample
-    averaging, client, *_ = why(run, 1, losses.assign(gain_error=np.nan), unknown)
+    client, _, averaging, _ = why(run, 1, losses.assign(gain_error=np.nan), unknown)
     assert averaging["text"].startswith("No clear difference") and "± ? nats" in averaging["number"] + client["number"]
 
 
@@ -107,21 +107,21 @@ def test_sentences_say_whether_updates_agree_and_whether_the_drift_changed_its_k
         monkeypatch.setattr(type(run), "round", lambda run, index: record)
         series = xr.Dataset({"coherence": ("round", values)}, {"round": np.arange(len(values))})
         monkeypatch.setattr(type(run), "cached", lambda run, analysis: series)
-        return why(run, 1, losses, cohort)[2:]
+        return why(run, 1, losses, cohort)
 
     size = len(cohort) + 3
     alike, mixed = np.ones((size, size)), np.eye(size)
     mixed[3, 4] = mixed[4, 3] = mixed[3, 5] = mixed[5, 3] = 0.5
-    agree, change = said(alike, np.repeat([0.3, -0.3], 20) + noise)
+    _, change, _, agree = said(alike, np.repeat([0.3, -0.3], 20) + noise)
     assert "mostly agree" in agree["text"] and agree["number"] == "cosine +1 ± 0"
     assert "changed its kind in round 20, between" in change["text"] and change["number"].startswith("coherence +0.3, ")
-    agree, change = said(mixed, np.abs(noise))
+    _, change, _, agree = said(mixed, np.abs(noise))
     assert "neither clearly agree nor clearly disagree" in agree["text"]
     assert (
         "No change of the drift's kind was found in rounds 0 to 39: on average the clients' updates agree ("
         in change["text"]
     )
-    _, change = said(mixed, np.array([0.2, -0.2, np.nan]))
+    _, change, *_ = said(mixed, np.array([0.2, -0.2, np.nan]))
     assert "in rounds 0 to 1: " in change["text"] and "2 rounds are too few" in change["text"]
 
 

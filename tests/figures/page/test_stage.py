@@ -81,7 +81,7 @@ def test_a_client_costs_what_the_aggregate_gains_without_it(shown, runs):
         assert client["cost"] == pytest.approx(whole - without, abs=1e-4)
         part = run.parts_in(2)[client["id"]]
         assert client["counts"] == np.bincount(run.labels[part], minlength=len(run.dataset.classes)).tolist()
-    assert any(f"lient {client['id']} " in frame["why"][1]["text"] for client in frame["cohort"])
+    assert any(f"lient {client['id']} " in frame["why"][0]["text"] for client in frame["cohort"])
 
 
 def test_curves_are_means_over_seeds_with_lowest_and_highest(shown, runs):

@@ -120,6 +120,23 @@ def test_the_number_of_no_clear_difference_is_that_of_the_runs_it_names(opened, 
     assert said.startswith("\N{MINUS SIGN}0.2 ± ") and "1.0 of FedAvg, seed 5; 1.2 of IMA" in said
 
 
+@pytest.mark.parametrize(
+    ("ticked", "first"),
+    [("fedavg,fedlaw", ["lies lowest|No clear difference", "lient", "kind"]), ("fedavg", ["lient", "kind", "verag"])],
+)
+def test_three_sentences_say_why_and_the_others_are_in_a_drawer(opened, ticked, first):
+    page = opened(f"#round=2&runs={ticked}&view=map")
+    sentences = page.locator("#stage .sentences li")
+    told = [one for one in sentences.all() if one.is_visible()]
+    assert [bool(re.search(words, one.text_content())) for words, one in zip(first, told, strict=True)] == [True] * 3
+    for one in told:
+        assert re.search(r"\d", one.locator(".number").text_content())
+        assert one.locator(".term").last.get_attribute("aria-label").count(": "), "what its term means"
+    page.click("#stage .why summary:has-text('More reasons')")
+    page.evaluate(f"{VIEW}.render()")
+    assert [one.is_visible() for one in sentences.all()] == [True] * (5 if "," in ticked else 4)
+
+
 def test_a_term_in_a_sentence_has_its_meaning(opened, content):
     page, terms = opened("#round=2&runs=fedavg&view=map"), content["terms"]
     word = page.locator("#stage .sentences .term.inside")

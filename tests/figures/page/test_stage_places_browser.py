@@ -102,6 +102,17 @@ def test_a_point_is_written_alike_below_its_picture_and_in_its_card(opened, cont
         assert f": {card}, interpolated" in page.locator("#stage .reading").first.text_content()
 
 
+def test_errors_are_in_percent_wherever_they_stand(opened):
+    page = opened("#round=2&runs=fedavg&view=map&metric=error&at=0.02,0.01")
+    page.wait_for_selector("#stage .point:has-text('evaluated exactly')")
+    exact = page.evaluate(f"{VIEW}.land.exactNumber({VIEW}.looked, {VIEW}.land.frame({VIEW}.looked))")
+    card = page.text_content("#stage .point td[data-run=fedavg]")
+    assert card.endswith(" %") and float(card[:-2]) == pytest.approx(100 * exact, abs=0.01)
+    assert f": {card}, evaluated exactly" in page.locator("#stage .reading").first.text_content()
+    assert page.text_content("#stage .key-name") == "Test error [%]"
+    assert float(page.locator("#stage .ticks span").last.text_content()) > 1
+
+
 def test_flags_are_reached_by_mouse_and_keyboard(opened, content, text, tmp_path):
     flagged, path = copy.deepcopy(content), tmp_path / "page.html"
     for run in flagged["runs"]:
