@@ -151,8 +151,8 @@ class _Recording:
         self.globals = arrays_by_name(arrays)
         messages = list(self.original["configure_train"](server_round, arrays, config, grid))
         sent = [self._model(message) for message in messages]
-        whole = bool(sent) and self._shapes(sent[0]) == self._shapes(self.globals)
-        alike = whole and all(_equal(sent[0], other) for other in sent)
+        complete = bool(sent) and self._shapes(sent[0]) == self._shapes(self.globals)
+        alike = complete and all(_equal(sent[0], other) for other in sent)
         self.begun = arrays_by_name(sent[0]) if alike else self.globals
         self.blocks = {message.metadata.dst_node_id: self._blocks(message) for message in messages}
         return messages
@@ -161,9 +161,9 @@ class _Recording:
         if self.recorder.stopped:
             return None, None
         replies = list(replies)
-        found = [] if self.stopped else list(filter(None, map(self._client, replies)))
-        clients = {name: client for name, client, _ in found}
-        unequal = {name: {"narrow": True} for name, _, narrow in found if narrow}
+        received = [] if self.stopped else list(filter(None, map(self._client, replies)))
+        clients = {name: client for name, client, _ in received}
+        unequal = {name: {"narrow": True} for name, _, narrow in received if narrow}
         result = self.original["aggregate_train"](server_round, replies)
         arrays, metrics = result
         end = self.globals if arrays is None else arrays_by_name(arrays)
@@ -223,7 +223,7 @@ class _Recording:
 
     def _model(self, message: Any) -> Any:
         """The model in a message: the record with most arrays of the global model; None if it has none of them."""
-        record = max(message.content.array_records.values(), key=lambda one: len(self._shapes(one)), default=None)
+        record = max(message.content.array_records.values(), key=lambda arrays: len(self._shapes(arrays)), default=None)
         return record if self._shapes(record) else None
 
     def _shapes(self, record: Any) -> dict[str, Any]:
@@ -232,10 +232,10 @@ class _Recording:
 
     def _blocks(self, message: Any) -> dict[str, Any]:
         """Shapes of the arrays in a message if they are leading blocks of larger ones, as in HeteroFL; else none."""
-        record, whole = self._model(message), self._shapes(self.globals)
+        record, largest = self._model(message), self._shapes(self.globals)
         shapes = self._shapes(record)
-        smaller = [name for name in shapes if shapes[name] != whole[name]]
-        blocks = (self.globals[name][tuple(map(slice, shapes[name]))[: len(whole[name])]] for name in smaller)
+        smaller = [name for name in shapes if shapes[name] != largest[name]]
+        blocks = (self.globals[name][tuple(map(slice, shapes[name]))[: len(largest[name])]] for name in smaller)
         alike = all(map(np.array_equal, blocks, (record[name].numpy() for name in smaller)))
         return shapes if smaller and alike else {}
 

@@ -60,13 +60,13 @@ def round_clients(
     selected = (trained if len(trained) >= number else ids)[: first or number] if clients is None else list(clients)
     word = ("any", "one", "two", "three")[number]
     if len(ids) < number:
-        kept = run.without_models(run.kept("clients", least=number))
-        suited = spans([other.index for other in kept if len(other.ids) >= number])
+        records = run.without_models(run.kept("clients", least=number))
+        suited = spans([other.index for other in records if len(other.ids) >= number])
         lost = [f"{_LOST[name]}: {record.extras[name].tolist()}" for name in _LOST if name in record.extras]
-        said = f" ({', '.join(lost)})" if lost else ""
+        causes = f" ({', '.join(lost)})" if lost else ""
         raise ValueError(
             f"round {record.index} of run {run.name} has {f'clients {ids}' if ids else 'no clients'}, and {word} are "
-            f"needed{said}. Rounds with {word} or more: {suited}."
+            f"needed{causes}. Rounds with {word} or more: {suited}."
         )
     if number and not len(selected) == len(set(selected) & set(ids)) == number:
         raise ValueError(f"round {record.index} has clients {ids}, and {selected} were asked for; name {word} of them.")
