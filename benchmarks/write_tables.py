@@ -105,9 +105,7 @@ def planes(content: Mapping[str, Any]) -> list[Row]:
         for name, value in ratio.items():
             ratios.setdefault(name, []).append(value)
         seconds = f"{statistics.median(table['seconds']['ours']):.3g} s"
-        rows.append(
-            (f"{table['model']}, {table['points']}^2, {table['samples']}", seconds, _cells(ratio, LOOPS))
-        )
+        rows.append((f"{table['model']}, {table['points']}^2, {table['samples']}", seconds, _cells(ratio, LOOPS)))
     means = {name: statistics.geometric_mean(values) for name, values in ratios.items() if len(values) == len(rows)}
     return [*rows, (f"{MEAN} of {len(rows)} models", "", _cells(means, LOOPS))] if len(rows) > 1 else rows
 

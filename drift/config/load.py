@@ -102,9 +102,7 @@ def validated(content: Mapping[str, Any], where: str = "experiment") -> Experime
 
 def _table(source: str | Path) -> dict[str, Any]:
     path = experiment_file(source)
-    if path.is_dir():
-        return _of_run(path)
-    return _extend(_parse(path), path)
+    return _of_run(path) if path.is_dir() else _extend(_parse(path), path)
 
 
 def _of_run(folder: Path) -> dict[str, Any]:

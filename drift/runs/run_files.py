@@ -90,9 +90,7 @@ class RunFiles(DescribedRun):
         Raises:
             LookupError: If the state is damaged, or that of another run.
         """
-        if not (self.folder / files.STATE).exists():
-            return 0
-        return self._chain_of(files.STATE).following
+        return 0 if not (self.folder / files.STATE).exists() else self._chain_of(files.STATE).following
 
     def _chain_of(self, *names: str) -> chain.Chain:
         """The chain of the run's files, of which these are as they should be."""

@@ -178,9 +178,7 @@ def _on_cpu(record: Round) -> Round:
 def _moved(value: Any) -> Any:
     if isinstance(value, Tensor):
         return value.detach().cpu()
-    if isinstance(value, dict):
-        return {name: _moved(item) for name, item in value.items()}
-    return value
+    return {name: _moved(item) for name, item in value.items()} if isinstance(value, dict) else value
 
 
 def _bytes(record: Round) -> int:

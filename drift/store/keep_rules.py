@@ -37,6 +37,4 @@ def _rule_matches(rule: str, index: int, rounds: int) -> bool:
         return index % int(match["every"]) == 0
     if match["last"]:
         return index >= rounds - int(match["last"])
-    if match["first"]:
-        return index < int(match["first"])
-    return index in map(int, match["at"].split())
+    return index < int(match["first"]) if match["first"] else index in map(int, match["at"].split())

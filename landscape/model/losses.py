@@ -200,6 +200,4 @@ def normalised(loss: PerSample, outputs: Tensor, targets: Tensor) -> Tensor:
 
 def loss_name(loss: Any) -> str:
     """Name of a loss for people: of the class or function, and what is special about its mean."""
-    if isinstance(loss, SampleLoss):
-        return loss.name
-    return getattr(loss, "__name__", type(loss).__name__)
+    return loss.name if isinstance(loss, SampleLoss) else getattr(loss, "__name__", type(loss).__name__)
