@@ -68,7 +68,7 @@ class Lanczos:
 
     def ritz(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Rising Ritz values (s,), their coefficients (s, s) as columns, and estimated residual lengths (s,)."""
-        values, columns = (one.numpy() for one in torch.linalg.eigh(torch.from_numpy(self.projected)))
+        values, columns = map(Tensor.numpy, torch.linalg.eigh(torch.from_numpy(self.projected)))
         return values, columns, np.linalg.norm(self.rests(columns), axis=0)
 
     def rests(self, columns: np.ndarray) -> np.ndarray:

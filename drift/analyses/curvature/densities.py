@@ -54,7 +54,7 @@ def trace_rounds(
     return result(dataset, {"parameters": ("parameters", "1")})
 
 
-@analysis("value", cost="curvature")
+@analysis("value", "outlier_rank", cost="curvature")
 def hessian_density(
     run: Run,
     *,
@@ -84,7 +84,7 @@ def hessian_density(
     return dataset.assign_attrs(analysis="hessian_density", round=model.index, split=split)
 
 
-@analysis("round", "mark", cost="curvature")
+@analysis("round", "mark", "outlier_rank", cost="curvature")
 def density_rounds(
     run: Run, *, rounds: Sequence[int] | None = None, split: str = "train", points: int = 501, **options: Any
 ) -> xr.Dataset:
