@@ -103,11 +103,11 @@ def _new_folder(name: str) -> Path:
 
 def _explain(strategy: Any, absent: str) -> str:
     """Why a strategy cannot be recorded, and what to do."""
-    name, new = type(strategy).__name__, "flwr.serverapp.strategy"
+    name, new = type(strategy).__name__, "flwr.serverapp.strategy (since Flower 1.21)"
     if callable(getattr(strategy, "aggregate_fit", None)):
         advice = f"import {name} from {new}, with an app of messages, or use drift.Recorder in your aggregate_fit"
         return f"{name} is a strategy of Flower's earlier interface (flwr.server.strategy); {advice}."
-    return f"{name} has no {absent}: it is not a strategy of Flower's message interface; derive it from {new}.Strategy."
+    return f"{name} has no {absent}: it is not a strategy of Flower's message interface; derive one from {new}."
 
 
 class _Hook(partial[Any]):

@@ -9,8 +9,7 @@ import xarray as xr
 from matplotlib.colors import LogNorm, to_rgba
 from matplotlib.figure import Figure
 
-from figures.axes import matrices, surfaces
-from figures.axes.class_labels import class_bars
+from figures.axes import surfaces
 from figures.axes.colour_bars import round_numbers
 from figures.axes.interpolated import interpolated
 from figures.gallery import _planes
@@ -338,44 +337,6 @@ def test_ends_are_named_at_both_models():
     ax = surfaces.profile(_line(), ax=_ax())
     surfaces.ends(ax, "FMA", "IMA")
     assert [(note.get_text(), note.xy[0]) for note in ax.texts] == [("FMA", 0), ("IMA", 1)]
-
-
-def test_a_bar_keeps_its_width_where_the_layout_is_done():
-    figure, axs = style.panels(1, 2)
-    levels = np.geomspace(0.43, 2.4, 14)
-    for ax in axs.flat:
-        ax.contourf(np.linspace(0.5, 2, 9).reshape(3, 3))
-        ax.set_aspect(0.5)
-    surfaces.colorbar(figure, axs.flat, levels, "loss")
-    (bar,) = _bars(figure)
-    figure.draw_without_rendering()
-    before = bar.get_window_extent().width
-    figure.set_layout_engine("none")
-    for _ in range(3):
-        figure.draw_without_rendering()
-    assert bar.get_window_extent().width == pytest.approx(before, rel=0.05)
-
-
-def test_a_bar_stands_beside_its_matrix_whatever_is_below():
-    figure, axs = style.panels(2, 1, height=5)
-    axs[1, 0].plot([0, 1], label="a long name of a line")
-    axs[1, 0].legend(loc="center left", bbox_to_anchor=(1, 0.5))
-    values = xr.DataArray(np.eye(3), {"client": range(3), "client_other": range(3)}, ("client", "client_other"))
-    matrix = matrices.matrix(values, ax=axs[0, 0])
-    figure.draw_without_rendering()
-    (bar,) = _bars(figure)
-    assert 0 < (bar.get_position().x0 - matrix.get_position().x1) * figure.get_figwidth() < 0.15
-    assert bar.get_position().height == pytest.approx(matrix.get_position().height)
-
-
-def test_maps_of_classes_share_a_bar_in_an_empty_panel():
-    figure, axs = style.panels(1, 3)
-    shares = xr.Dataset({"share": (("round", "class"), np.ones((20, 2)))}, {"round": range(20), "class": ["a", "b"]})
-    for ax in axs.flat[:2]:
-        class_bars(shares, ax=ax, variable="share", bar=axs[0, 2])
-    figure.draw_without_rendering()
-    assert axs[0, 0].get_position().width == pytest.approx(axs[0, 2].get_position().width, rel=0.2)
-    assert len(axs[0, 2].child_axes) == 1
 
 
 def test_colorbar_spans_the_levels():
