@@ -13,7 +13,6 @@ benchmarks/results/ablation.json.
 from __future__ import annotations
 
 import argparse
-import ctypes
 import json
 import random
 import statistics
@@ -31,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that the f
 
 from benchmarks._planes import Case, expert, ours
 from benchmarks.training import time_share
-from landscape.sweep import first_layer, memory, worker
+from landscape.sweep import first_layer, worker
 from landscape.sweep.precision import has_bfloat16
 from landscape.sweep.processor import processor, processor_line
 
@@ -62,13 +61,6 @@ def contestants(case: Case) -> dict[str, Callable[[], np.ndarray]]:
 
         return computed
 
-    def returned() -> np.ndarray:
-        ctypes.CDLL(None).mallopt(memory.M_TRIM_THRESHOLD, 2**26)
-        try:
-            return ours(case)
-        finally:
-            ctypes.CDLL(None).mallopt(memory.M_TRIM_THRESHOLD, memory.REUSED)
-
     convolves = nn.Conv2d in map(type, case.model.modules())
     runs: dict[str, tuple[bool, Callable[[], np.ndarray]]] = {
         "sweep": (True, lambda: ours(case)),
@@ -76,7 +68,6 @@ def contestants(case: Case) -> dict[str, Callable[[], np.ndarray]]:
         "first layer always shared": (True, changed(first_layer, "READ_COST", 0)),
         "blocks of 2.5 MiB": (convolves, changed(worker, "BLOCK_BYTES", 5 * 2**19)),
         "blocks of 32 MiB": (convolves, changed(worker, "BLOCK_BYTES", 2**25)),
-        "freed memory returned beyond 64 MiB": (hasattr(ctypes.CDLL(None), "mallopt"), returned),
         FAST: (has_bfloat16(), lambda: ours(case, precision="fast")),
         "expert's loop": (True, lambda: expert(case)),
     }

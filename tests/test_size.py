@@ -30,7 +30,7 @@ ROOMS = {
     "drift/claims": 1315,
     "drift/config": 1010,
     "drift/diagnosis": 505,
-    "drift/engines": 600,
+    "drift/engines": 595,
     "drift/importers": 765,
     "drift/methods": 1865,
     "drift/parallel": 335,
@@ -69,7 +69,7 @@ ROOMS = {
     "landscape/results": 555,
     "landscape/spectra": 175,
     "landscape/surfaces": 1320,
-    "landscape/sweep": 890,
+    "landscape/sweep": 880,
 }
 """Most code lines of a room; lower a number when a room has shrunk, and raise one only where another falls as much."""
 

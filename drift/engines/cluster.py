@@ -22,7 +22,6 @@ import torch
 from drift.parallel.job_pool import Crashed, JobPool, JobResult
 from drift.parallel.shared_tensors import deserialize, serialize
 from drift.parallel.threads import torch_threads
-from landscape.sweep.memory import keep_memory
 
 PATIENCE = 10.0
 """Seconds in which a scheduler has to answer."""
@@ -183,7 +182,6 @@ class Serialized:
     def load(self) -> Any:
         """The value, the same object each time."""
         if "_value" not in self.__dict__:
-            keep_memory()
             value = deserialize(self.text)
             self._value = value if self.convert is None else self.convert(value)
         return self._value

@@ -23,7 +23,6 @@ import torch
 
 from drift.parallel.job_pool import Crashed, JobPool, JobResult, no_state
 from drift.parallel.shared_tensors import MemoryRegion, SharedValue, deserialize, serialize, share_memory
-from landscape.sweep.memory import keep_memory
 
 LIVES = 3
 """Crashes of workers after which a job is reported as failed."""
@@ -183,7 +182,6 @@ def _serve(connection: Connection, begin_call: SharedValue) -> None:
     """Main function of a worker: begin at the first job, run jobs until the connection closes."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches workers too; the parent process ends them
-    keep_memory()
     torch.set_num_threads(1)
     state: list[Any] = []
     number, shared = -1, None

@@ -19,7 +19,6 @@ from landscape.sweep import vmap_points
 from landscape.sweep.evaluation import USUAL, Evaluation, EvaluationOptions
 from landscape.sweep.grid import stack_models
 from landscape.sweep.memory import explain_oom as memory_said
-from landscape.sweep.memory import keep_memory
 from landscape.sweep.threads import PointPool, chunks, evaluate_chunks
 from landscape.sweep.worker import Work, Worker
 
@@ -131,7 +130,6 @@ def _chunk_values(
     basis = work.basis
     if not isinstance(workers, int):
         return workers.evaluate_points(work, points, _most(basis, memory))
-    keep_memory()
     with memory_said(f"a sweep of models of {basis.shape[1]} parameters", "lower block, or stop other programs"):
         worker = Worker(work)
     many = vmap_points.batch_points(worker, memory) if basis.device.type in vmap_points.DEVICES else None

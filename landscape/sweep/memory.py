@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from functools import cache
+from contextlib import contextmanager
 from typing import TypeVar
 
 from landscape.out_of_memory import OutOfMemory, is_out_of_memory
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
-"""Parameters of `mallopt`, as glibc numbers them."""
-
-REUSED, LARGE = 2**28, 2**25
-"""Bytes of freed memory that a process keeps, and of the largest single block in it (glibc takes no more)."""
 
 
 def halve_on_oom(
@@ -49,19 +41,6 @@ def halve_on_oom(
     half = len(items) // 2
     yield from halve_on_oom(work, items[:half], free)
     yield from halve_on_oom(work, items[half:], free)
-
-
-@cache
-def keep_memory() -> None:
-    """Let this process reuse up to `REUSED` of freed memory instead of returning it to the system; once is enough.
-
-    glibc returns each block that is larger than any block freed before, and all that is free at the end of its memory
-    beyond 64 MiB at most; the next step then pays for page faults: 1.4 times the CPU time of a training step of the
-    FMNIST CNN, 1.45 of a sweep of ResNet8. Other systems have no `mallopt`.
-    """
-    with suppress(AttributeError, OSError, TypeError):
-        for parameter, size in ((M_MMAP_THRESHOLD, LARGE), (M_TRIM_THRESHOLD, REUSED)):
-            ctypes.CDLL(None).mallopt(parameter, size)
 
 
 @contextmanager

@@ -234,7 +234,7 @@ def test_a_strategy_of_the_earlier_interface_is_refused_with_what_to_do(tmp_path
     earlier = type("FedProx", (), {"configure_fit": None, "aggregate_fit": lambda self: None})()
     with pytest.raises(ValueError, match=r"FedProx is a strategy of Flower's earlier interface.*import FedProx from"):
         recorded(earlier, tmp_path / "run")
-    with pytest.raises(ValueError, match=r"int has no start: .*derive one from flwr\.serverapp\.strategy \(since Flower 1\.21\)"):
+    with pytest.raises(ValueError, match=r"int has no start: .*derive one from flwr\.serverapp\.strategy "):
         recorded(3, tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
