@@ -24,11 +24,14 @@ from drift.runs.run import Run
 from drift.runs.run import open as open_run
 from drift.runs.run_names import find
 from drift.simulation.compare import last_words, mean_of_last
-from drift.simulation.run_index import index
+from drift.simulation.run_index import Row, index
+from drift.store.numpy_files import read_json
 from figures.assistants.json_values import RefusedQuestion, array, estimate, plain
 from figures.page.stage_round import cohort_values, round_losses
 from figures.page.why import why
+from figures.selection.groups import differing_names, grouped
 from landscape import plugins
+from landscape.results.parsed_text import dotted
 
 
 class OpenedRuns:
@@ -56,11 +59,14 @@ class RecordQuestions(OpenedRuns):
     def list_runs(self, containing: str = "") -> dict[str, Any]:
         """The runs: name, method, data, model, partition, seed, rounds done and in all, last accuracy (fraction).
 
+        Where runs of one method differ in more than their seed, their settings say how.
+
         Args:
             containing: Only runs whose name contains this text.
         """
-        rows = [row for row in index(self._folder) if containing in row["name"]]
-        wanted = ("name", "method", "dataset", "model", "partition", "seed", "done", "rounds", "accuracy", "problem")
+        rows = [row for row in _told_apart(index(self._folder)) if containing in row["name"]]
+        wanted = ("name", "method", "dataset", "model", "partition", "seed", "settings")
+        wanted += ("done", "rounds", "accuracy", "problem")
         return {"runs": [{key: plain(row.get(key)) for key in wanted if row.get(key) is not None} for row in rows]}
 
     def describe_run(self, run: str) -> dict[str, Any]:
@@ -161,6 +167,17 @@ class RecordQuestions(OpenedRuns):
         answers = {metric: estimate(means[metric][0], single[metric][0].flatten()) for metric in metrics}
         units = {"loss": opened.loss_units, "error": "fraction"}
         return {"model": name, "round": position, "split": split, "samples": len(selected), **answers, "units": units}
+
+
+def _told_apart(rows: Sequence[Row]) -> list[Row]:
+    """The rows, each with the settings in which the runs of its method differ, the seed left out."""
+    told = []
+    for few in grouped(rows, lambda row: row.get("method")).values():
+        about = [{} if row.get("problem") else read_json(Path(row["folder"], "run.json"))["experiment"] for row in few]
+        tables = [dotted(experiment) for experiment in about]
+        names = [name for name in differing_names(tables) if name != "seed"]
+        told += [row | {"settings": {name: table.get(name) for name in names} or None} for row, table in zip(few, tables, strict=True)]
+    return sorted(told, key=lambda row: row["name"])
 
 
 def _ends(rounds: np.ndarray) -> str:

@@ -6,6 +6,7 @@ import functools
 import inspect
 import threading
 from collections.abc import Callable
+from importlib.metadata import version
 from typing import Any
 
 from mcp import types
@@ -45,7 +46,9 @@ def server(questions: Questions, *, store: bool) -> MCPServer[Any]:
         questions: What it answers from.
         store: Whether its tools store results, and are no longer read-only.
     """
-    answering: MCPServer[Any] = MCPServer("fedscape", instructions=INSTRUCTIONS, log_level="WARNING")
+    answering: MCPServer[Any] = MCPServer(
+        "fedscape", version=version("fedscape"), instructions=INSTRUCTIONS, log_level="WARNING"
+    )
     for name in TOOLS:
         tool = getattr(questions, name)
         hints = types.ToolAnnotations(
