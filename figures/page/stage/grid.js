@@ -94,6 +94,21 @@ class Surface extends Plane {
   }
 }
 
+// The rectangle around some models of which no loss is known.
+class Blank extends Plane {
+  constructor(marks) {
+    super();
+    Object.assign(this, { low: Infinity, high: -Infinity, fine: new Float32Array(FINE * FINE).fill(NaN) });
+    const ends = ["u", "v"].map((axis) => marks.map((mark) => mark[axis])).map((places) => [Math.min(...places), Math.max(...places)]);
+    const margin = 0.15 * Math.max(...ends.map(([low, high]) => high - low)) || 1;
+    [this.u, this.v] = ends.map(([low, high]) => [low - margin, high + margin]);
+  }
+
+  get empty() { return false; }
+  height() { return NaN; }
+  points() { return []; }
+}
+
 // A minus B at the same distances from the means of their clients, where both are known; has the shape of a Surface.
 class Difference extends Plane {
   constructor(a, b) {

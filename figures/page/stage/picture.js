@@ -116,7 +116,7 @@ class Picture {
   }
 
   drawAxes(half, { x, y, width, height }) {
-    const parts = [shape("rect", { x, y, width, height, class: "edge" })], step = tickStep(half, Math.min(width / (this.small ? 44 : 34), 9));
+    const parts = [shape("rect", { x, y, width, height, class: "edge" })], step = Math.min(roundStep((2 * half) / Math.min(width / (this.small ? 44 : 34), 9)), half); // three ticks at least;
     this.middle.forEach((middle, axis) => {
       for (let at = Math.ceil((middle - half) / step) * step; at <= middle + half; at += step) {
         const text = written(Math.abs(at) < step / 1e6 ? 0 : at, 2).replace("-", "−"), [px, py] = this.seen(at, at), wide = 3.2 * text.length;
@@ -153,7 +153,7 @@ class Picture {
     this.cursor.replaceChildren(...parts);
     const still = apart < 2, spot = still ? point : hover || point, near = view === "path" && hover ? this.marks.near(hover) : null;
     if (near) { this.reading.textContent = `round ${near.round}: test loss ${written(near.loss)}, ${written(near.away, 2)} from the plane`; return; }
-    this.reading.textContent = !spot ? words.reading
+    this.reading.textContent = !spot || surface.low === Infinity ? words.reading
       : surface.inside(...spot) ? `${scale.difference ? "difference of " : ""}${words.metric} at (${written(spot[0], 2)}, ${written(spot[1], 2)}): ${this.valueAt(spot, hover && !still)}`
         : `(${written(spot[0], 2)}, ${written(spot[1], 2)}) is beyond this plane`;
   }
@@ -237,10 +237,4 @@ function coloured(fine, { low, high, table }) {
   }
   pen.putImageData(image, 0, 0);
   return canvas;
-}
-
-// The smallest round step with at most so many ticks on an axis from -half to half, and three at least.
-function tickStep(half, most) {
-  const raw = (2 * half) / most, power = 10 ** Math.floor(Math.log10(raw));
-  return Math.min(...[1, 2, 5, 10].filter((times) => times * power >= raw).map((times) => times * power), half);
 }

@@ -16,10 +16,17 @@ class WeightsCard {
   get saved() { const { link, scene, state } = this.stage; return !link && state.mix && scene.what_if && JSON.stringify(ofMix(state.mix)) === JSON.stringify(scene.what_if.of) ? scene.what_if : null; }
 
   // What the round took: {weights, gamma}, and the answer with its loss.
-  get base() { if (this.saved) return { value: this.saved.own }; const { samples, split } = this.stage.state; return this.stage.asks.want("best", { run: this.stage.memberOf(this.stage.looked), round: this.round, rule: "own", split, samples }); }
+  get base() { return this.saved ? { value: this.saved.own } : this.stage.asks.want("best", this.about({ round: this.round, rule: "own" })); }
   get own() { return this.base.value || { gamma: 1, weights: Object.fromEntries(this.cohort.map((one) => [one.id, one.weight ?? 0])) }; }
   get present() { return this.draft || this.stage.state.mix; }
-  question(mix) { const { samples, split } = this.stage.state; return { run: this.stage.memberOf(this.stage.looked), round: mix.round, weights: mix.weights, gamma: mix.gamma, split, samples }; }
+  about(rest) { const { samples, split } = this.stage.state; return { run: this.stage.memberOf(this.stage.looked), ...rest, split, samples }; }
+  question({ round, weights, gamma }) { return this.about({ round, weights, gamma }); }
+
+  // Weights of the round, with four decimals, as an address has them.
+  mixed(gamma, weights) {
+    const few = Object.entries(weights).map(([id, weight]) => [id, Number(weight.toFixed(4))]);
+    return { run: this.stage.state.look, round: this.round, gamma: Number(gamma.toFixed(4)), weights: Object.fromEntries(few) };
+  }
 
   draw(at) {
     const { stage } = this, { state } = stage, { frame } = at;
@@ -27,15 +34,14 @@ class WeightsCard {
     if (this.element.hidden) { this.draft = null; this.mark = ""; this.sliders.replaceChildren(); this.presets.replaceChildren(); this.numbers.textContent = this.words.textContent = this.words.said = ""; return; }
     this.cohort = frame.cohort;
     this.round = at.round;
-    const mark = `${state.look} ${at.round} ${this.cohort.map((one) => one.id)} ${state.client}`;
-    if (mark !== this.mark) { this.mark = mark; this.draft = null; this.build(); }
+    if (isNew(this, [state.look, at.round, this.cohort.map((one) => one.id), state.client])) { this.draft = null; this.build(); }
     this.show();
   }
 
   build() {
     const { stage } = this, { client } = stage.state, picked = this.cohort.some((one) => one.id === client);
     const live = Boolean(stage.link), rules = !live ? [] : [["own", "The round's own"], ["equal", "Equal"], ["fedlaw", "FedLAW's"], ...(picked ? [[`without ${client}`, `Without client ${client}`]] : [])];
-    this.presets.replaceChildren(...rules.map(([rule, text]) => make("button", { type: "button", value: rule, title: rule === "fedlaw" ? stage.scene.terms.FedLAW : null, click: () => this.preset(rule) }, text)));
+    this.presets.replaceChildren(...rules.map(([rule, text]) => button({ value: rule, title: rule === "fedlaw" ? stage.scene.terms.FedLAW : null, click: () => this.preset(rule) }, text)));
     this.rows = new Map(this.cohort.map(({ id }) => {
       const slider = make("input", { type: "range", min: 0, max: 1, step: 0.005, "aria-label": `Weight of client ${id}`, disabled: !live, input: (event) => this.moved(id, Number(event.target.value)), change: () => this.released() });
       return [String(id), { slider, output: make("output", {}), row: null }];
@@ -54,7 +60,7 @@ class WeightsCard {
 
   // Weights and their sum, while a slider is moved.
   changed(weights, gamma) {
-    this.draft = { run: this.stage.state.look, round: this.round, gamma: Number(gamma.toFixed(4)), weights: Object.fromEntries(Object.entries(weights).map(([one, weight]) => [one, Number(weight.toFixed(4))])) };
+    this.draft = this.mixed(gamma, weights);
     this.show();
     this.stage.mixMark = this.markOf();
     this.stage.redraw();
@@ -63,15 +69,14 @@ class WeightsCard {
   released() { const mix = this.draft; this.draft = null; if (mix) this.stage.set({ mix }, { replace: Boolean(this.stage.state.mix) }); }
 
   async preset(rule) {
-    const { stage } = this, { state } = stage, run = state.look, round = this.round, where = this.mark;
+    const { stage, mark: where } = this;
     if (rule === "own") { this.draft = null; stage.set({ mix: null }); return; }
     this.words.said = "";
     this.words.textContent = rule === "fedlaw" ? "Learning the weights on the proxy set ..." : "Evaluating ...";
     try {
-      const value = await stage.link.ask("best", { run: stage.memberOf(stage.looked), round, rule, split: state.split, samples: state.samples });
+      const value = await stage.link.ask("best", this.about({ round: this.round, rule }));
       if (where !== this.mark) return;
-      const weights = Object.fromEntries(Object.entries(value.weights).map(([id, weight]) => [id, Number(weight.toFixed(4))]));
-      const mix = { run, round, gamma: Number(value.gamma.toFixed(4)), weights };
+      const mix = this.mixed(value.gamma, value.weights);
       this.note = { of: JSON.stringify(mix), words: value.words, rule };
       stage.set({ mix });
     } catch (reason) { if (where === this.mark) this.words.textContent = String(reason.message || reason); }
@@ -83,11 +88,10 @@ class WeightsCard {
 
   // What a file has of the present weights; null where there are none.
   async toSave() {
-    const { stage } = this, { mix, samples, split } = stage.state;
+    const { link, state: { mix } } = this.stage;
     if (!mix) return null;
-    const own = { run: stage.memberOf(stage.looked), round: mix.round, rule: "own", split, samples };
-    const [value, base] = await Promise.all([stage.link.ask("weights", this.question(mix)), stage.link.ask("best", own)]);
-    return { of: ofMix(mix), value, own: base, words: this.rule(mix) };
+    const [value, own] = await Promise.all([link.ask("weights", this.question(mix)), link.ask("best", this.about({ round: mix.round, rule: "own" }))]);
+    return { of: ofMix(mix), value, own, words: this.rule(mix) };
   }
 
   // Sliders and numbers of the present weights, against those of the round's own.
