@@ -2,7 +2,7 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 
-function fill(element, attributes, children) {
+function fill(element, attributes, children = []) {
   for (const [name, value] of Object.entries(attributes || {})) {
     if (value === undefined || value === null || value === false) continue;
     if (typeof value === "function") element.addEventListener(name, value);

@@ -76,7 +76,7 @@ class Marks {
   // The global models of all rounds, joined; a click on one shows its round. One stop of the keyboard.
   path(frame) {
     const { side } = this.picture, { state } = this.stage, marks = frame.marks.filter((mark) => mark.kind === "round"), places = marks.map((mark) => ({ mark, at: this.picture.seen(mark.u, mark.v) }));
-    const now = places.reduce((best, one) => (!best || Math.abs(one.mark.round - state.round) < Math.abs(best.mark.round - state.round) ? one : best), null);
+    const nearest = this.stage.land.nearest(state.round, marks.map((mark) => mark.round)), now = places.find(({ mark }) => mark.round === nearest);
     const until = places.filter((one) => one.mark.round <= state.round).map((one) => one.at), line = pathOf(places.map((one) => one.at));
     this.arrows.replaceChildren(shape("path", { d: line, class: "way halo" }), shape("path", { d: line, class: "way coming" }), shape("path", { d: pathOf(until), class: "way went" }));
     const every = Math.max(1, Math.ceil(places.length / (side / 24))), boxes = places.map(({ at: [x, y] }) => ({ x: x - 5, y: y - 5, width: 10, height: 10 }));

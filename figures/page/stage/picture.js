@@ -45,8 +45,7 @@ class Picture {
     this.over.setAttribute("viewBox", `0 0 ${side} ${side}`);
     this.middle = shown.view === "path" ? [shown.surface.u, shown.surface.v].map(([low, high]) => (low + high) / 2) : [0, 0];
     const spot = shown.view === "relief" ? { x: 0, y: 0, width: side, height: side } : this.box;
-    for (const [name, value] of Object.entries(spot)) this.ground.setAttribute(name, value);
-    this.ground.setAttribute("aria-label", `${words.label} Arrow keys ${shown.view === "path" ? "step through the rounds" : "move the point"}${shown.view === "relief" ? ", with Shift they turn the relief" : ""}.`);
+    fill(this.ground, { ...spot, "aria-label": `${words.label} Arrow keys ${shown.view === "path" ? "step through the rounds" : "move the point"}${shown.view === "relief" ? ", with Shift they turn the relief" : ""}.` });
     if (shown.view === "relief") this.drawRelief();
     else this.drawMap(pixels / side);
     this.marks.draw();
@@ -91,12 +90,11 @@ class Picture {
     const [left, bottom] = this.seen(surface.u[0], surface.v[0]), [right, top] = this.seen(surface.u[1], surface.v[1]);
     const cell = { x: (right - left) / (FINE - 1), y: (bottom - top) / (FINE - 1) };
     pen.save();
-    pen.beginPath();
-    pen.rect(box.x, box.y, box.width, box.height);
-    pen.clip();
-    pen.beginPath();
-    pen.rect(left, top, right - left, bottom - top);
-    pen.clip();
+    for (const rectangle of [[box.x, box.y, box.width, box.height], [left, top, right - left, bottom - top]]) {
+      pen.beginPath();
+      pen.rect(...rectangle);
+      pen.clip();
+    }
     pen.drawImage(coloured(fine, scale), left - cell.x / 2, top - cell.y / 2, cell.x * FINE, cell.y * FINE);
     const levels = scale.difference ? levelsOf(scale.low, scale.high, 11) : levelsOf(scale.low, scale.high, scale.count);
     for (const level of levels) {

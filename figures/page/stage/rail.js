@@ -40,7 +40,7 @@ class Rail {
     const listed = runs.length < FILTERED ? [...runs] : runs.filter((run) => fits(run) || state.runs.includes(run.key));
     const first = new Set(stage.scene.suggested || []);
     listed.sort((a, b) => first.has(b.key) - first.has(a.key));
-    const accuracies = runs.flatMap((run) => run.curves.accuracy || []).filter(Number.isFinite), range = accuracies.length ? [accuracies.reduce((a, b) => Math.min(a, b)), accuracies.reduce((a, b) => Math.max(a, b))] : [NaN, NaN];
+    const accuracies = runs.flatMap((run) => run.curves.accuracy || []).filter(Number.isFinite), range = rangeOf(accuracies);
     this.few.textContent = runs.length ? `Accuracy: ${stage.scene.last}. Tick up to ${MOST} runs; click a name to look at it.${listed.length < runs.length ? ` ${listed.length} of ${runs.length} runs fit the filter.` : ""}` : "";
     this.list.replaceChildren(...listed.map((run) => this.card(run, range)));
     for (const one of this.list.querySelectorAll("details")) one.open = open.has(one.closest("li").dataset.run);

@@ -68,7 +68,7 @@ class Stage {
       run.curves = Object.fromEntries(Object.entries(run.series || {}).map(([name, text]) => [name, [...floatsOf(text)]]));
       run.ends = Object.fromEntries(Object.entries(run.spread || {}).map(([name, texts]) => [name, texts.map((text) => [...floatsOf(text)])]));
       const known = (run.accuracies || []).filter((value) => value !== null);
-      run.accuracy = known.length ? known.reduce((a, b) => a + b) / known.length : null;
+      run.accuracy = known.length ? meanOf(known) : null;
       run.shade = shadeOf(run.colour, this.dark.matches);
     }
     const seen = new Map(); // labels of two runs are never equal

@@ -99,7 +99,7 @@ class TimeLine {
     const lines = curves.map(({ run, curve: { rounds, values: own, ends } }) => ({ run, points: of(rounds, own), ends: (ends || []).map((end) => of(rounds, end)) }));
     const ticked = lines.filter(({ run }) => on.has(run.key)), values = (ticked.length ? ticked : lines).flatMap(({ points, ends }) => [points, ...ends]).flatMap((points) => points.filter(([round]) => round >= first && round <= last).map(([, value]) => value)).filter(Number.isFinite);
     if (!values.length) return [shape("text", { x: SIDES.left, y: top + 14, class: "tick" }, `${words}: ${stage.asks.wanted.size && stage.link ? "not recorded, or being read" : "not recorded"}`)];
-    const low = values.reduce((a, b) => Math.min(a, b)), high = values.reduce((a, b) => Math.max(a, b)), y = (value) => (value < low || value > high ? NaN : top + height - ((value - low) / (high - low || 1)) * height);
+    const [low, high] = rangeOf(values), y = (value) => (value < low || value > high ? NaN : top + height - ((value - low) / (high - low || 1)) * height);
     const text = (value) => (name === "accuracy" ? `${(100 * value).toFixed(0)} %` : written(log ? 10 ** value : value, 2).replace("-", "−"));
     const parts = [shape("rect", { x: SIDES.left, y: top, width: Math.max(this.width - SIDES.left - SIDES.right, 0), height, class: "band" }),
       shape("text", { x: SIDES.left - 6, y: top + 9, "text-anchor": "end", class: "tick" }, text(high)), shape("text", { x: SIDES.left - 6, y: top + height, "text-anchor": "end", class: "tick" }, text(low))];
@@ -149,12 +149,12 @@ class TimeLine {
   move(round) {
     if (!this.line) return;
     const [first, last] = this.rounds, out = round < first || round > last;
-    for (const side of ["x1", "x2"]) this.line.setAttribute(side, this.x(round));
-    this.knob.setAttribute("cx", this.x(round));
+    fill(this.line, { x1: this.x(round), x2: this.x(round) });
+    fill(this.knob, { cx: this.x(round) });
     for (const one of [this.line, this.knob]) one.style.display = out ? "none" : "";
-    const { state } = this.stage, now = { valuemin: this.stage.firstRound, valuemax: this.stage.lastRound, valuenow: state.round, valuetext: `round ${state.round}` };
+    const { firstRound, lastRound, state } = this.stage;
     if (this.at.textContent !== `Round ${state.round}`) this.at.textContent = `Round ${state.round}`;
-    for (const [name, value] of Object.entries(now)) this.plot.setAttribute(`aria-${name}`, value);
+    fill(this.plot, { "aria-valuemin": firstRound, "aria-valuemax": lastRound, "aria-valuenow": state.round, "aria-valuetext": `round ${state.round}` });
   }
 
   // Zooms around the round on the stage; a factor of 0 shows all.
@@ -191,8 +191,7 @@ class TimeLine {
       if (!brush && Math.abs(event.clientX - from.x) < 6) return;
       const ends = [from.round, roundAt(event)].sort((a, b) => a - b).map((round) => this.x(round));
       if (!brush) { brush = shape("rect", { class: "brush", y: SIDES.top, height: this.height - SIDES.top - SIDES.bottom }); this.plot.append(brush); }
-      brush.setAttribute("x", ends[0]);
-      brush.setAttribute("width", ends[1] - ends[0]);
+      fill(brush, { x: ends[0], width: ends[1] - ends[0] });
     });
     const end = (event) => {
       fingers.delete(event.pointerId);
@@ -221,12 +220,12 @@ function overSeeds(answers) {
   if (!answers.length) return null;
   const { rounds } = answers[0], tables = answers.map((one) => { const values = floatsOf(one.values); return new Map(one.rounds.map((round, i) => [round, values[i]])); });
   const rows = rounds.map((round) => tables.map((table) => table.get(round)).filter(Number.isFinite)), of = (what) => rows.map((row) => (row.length ? what(row) : NaN));
-  return { rounds, values: of((row) => row.reduce((a, b) => a + b) / row.length), ends: answers.length > 1 ? [of((row) => Math.min(...row)), of((row) => Math.max(...row))] : undefined };
+  return { rounds, values: of(meanOf), ends: answers.length > 1 ? [of((row) => Math.min(...row)), of((row) => Math.max(...row))] : undefined };
 }
 
 // The mean of a value and as many on both sides as there are, of `wide` rounds at most.
 function mean(values, i, wide) {
   if (wide < 2) return values[i];
-  const half = Math.min((wide - 1) / 2, i, values.length - 1 - i), part = values.slice(i - half, i + half + 1).filter(Number.isFinite);
-  return part.length ? part.reduce((a, b) => a + b, 0) / part.length : NaN;
+  const half = Math.min((wide - 1) / 2, i, values.length - 1 - i);
+  return meanOf(values.slice(i - half, i + half + 1).filter(Number.isFinite));
 }
