@@ -22,14 +22,15 @@ def configuration(grouped: Mapping[str, list[Run]]) -> dict[str, Table]:
     return {
         "differing": {
             "head": ["Setting", *map(written_name, tables)],
-            "rows": [(name, [_shown(table.get(name)) for table in tables.values()]) for name in differing],
+            "rows": [(name, [shown(table.get(name)) for table in tables.values()]) for name in differing],
         },
         "common": {
             "head": ["Setting", "Value"],
-            "rows": [(name, [_shown(value)]) for name, value in first.items() if name not in differing],
+            "rows": [(name, [shown(value)]) for name, value in first.items() if name not in differing],
         },
     }
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """A setting's value as pages show it: a dash for what is absent."""
     return ABSENT if value is None else value_text(value) or ABSENT

@@ -184,7 +184,7 @@ class Stage {
     this.none = make("div", { class: "none-yet", hidden: true });
     this.spoken = make("p", { class: "unseen", role: "status" });
     this.complaint = make("p", { class: "warn complaint", role: "alert", hidden: true });
-    this.root.replaceChildren(head, this.rail.element, make(this.link ? "main" : "section", { class: "centre", "aria-label": "Landscapes" }, this.tools, this.complaint, this.none, this.hall.element, this.hall.key, this.tour.element, this.spoken), this.why.element, this.line.element);
+    this.root.replaceChildren(head, this.rail.element, make(this.link ? "main" : "section", { class: "centre", "aria-label": "Landscapes" }, this.tools, this.complaint, this.none, this.hall.element, this.hall.key, this.hall.about, this.tour.element, this.spoken), this.why.element, this.line.element);
     if (this.gallery) this.root.after(this.gallery.element);
     this.root.addEventListener("keydown", (event) => { if (event.key === "Escape") this.close(event.target); });
   }
