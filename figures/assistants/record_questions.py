@@ -64,9 +64,11 @@ class RecordQuestions(OpenedRuns):
         Args:
             containing: Only runs whose name contains this text.
         """
-        rows = [row for row in _told_apart(index(self._folder)) if containing in row["name"]]
-        wanted = ("name", "method", "dataset", "model", "partition", "seed", "settings")
-        wanted += ("done", "rounds", "accuracy", "problem")
+        every = index(self._folder)
+        settings = _distinguishing(every)
+        rows = [row | {"settings": settings[row["name"]] or None} for row in every if containing in row["name"]]
+        identity, state = ("name", "method", "dataset", "model", "partition", "seed"), ("done", "rounds", "accuracy")
+        wanted = (*identity, "settings", *state, "problem")
         return {"runs": [{key: plain(row.get(key)) for key in wanted if row.get(key) is not None} for row in rows]}
 
     def describe_run(self, run: str) -> dict[str, Any]:
@@ -169,15 +171,16 @@ class RecordQuestions(OpenedRuns):
         return {"model": name, "round": position, "split": split, "samples": len(selected), **answers, "units": units}
 
 
-def _told_apart(rows: Sequence[Row]) -> list[Row]:
-    """The rows, each with the settings in which the runs of its method differ, the seed left out."""
-    told = []
+def _distinguishing(rows: Sequence[Row]) -> dict[str, dict[str, Any]]:
+    """By the name of a run, the settings in which the runs of its method differ, the seed left out."""
+    settings = {}
     for few in grouped(rows, lambda row: row.get("method")).values():
         about = [{} if row.get("problem") else read_json(Path(row["folder"], "run.json"))["experiment"] for row in few]
-        tables = [dotted(experiment) for experiment in about]
+        tables = list(map(dotted, about))
         names = [name for name in differing_names(tables) if name != "seed"]
-        told += [row | {"settings": {name: table.get(name) for name in names} or None} for row, table in zip(few, tables, strict=True)]
-    return sorted(told, key=lambda row: row["name"])
+        for row, table in zip(few, tables, strict=True):
+            settings[row["name"]] = {name: table[name] for name in names if table.get(name) is not None}
+    return settings
 
 
 def _ends(rounds: np.ndarray) -> str:

@@ -69,7 +69,7 @@ def base(label: str) -> str:
 
 
 def value_text(value: Any) -> str:
-    """A setting's value: whole numbers exact, others in six digits, plug-ins by name and options, "without" for none."""
+    """A setting's value: whole numbers exact, others in six digits, plug-ins by name and options, "without" if none."""
     if value is None:
         return "without"
     if isinstance(value, bool):
