@@ -65,11 +65,10 @@ class RecordQuestions(OpenedRuns):
             containing: Only runs whose name contains this text.
         """
         every = index(self._folder)
-        settings = _distinguishing(every)
-        rows = [row | {"settings": settings[row["name"]] or None} for row in every if containing in row["name"]]
-        identity, state = ("name", "method", "dataset", "model", "partition", "seed"), ("done", "rounds", "accuracy")
-        wanted = (*identity, "settings", *state, "problem")
-        return {"runs": [{key: plain(row.get(key)) for key in wanted if row.get(key) is not None} for row in rows]}
+        settings = _distinguishing([row for row in every if not row.get("problem")])
+        rows = [row | {"settings": settings.get(row["name"]) or None} for row in every if containing in row["name"]]
+        told = lambda key, value: value is not None and key not in ("folder", "metrics", "updated")  # noqa: E731
+        return {"runs": [{key: plain(value) for key, value in row.items() if told(key, value)} for row in rows]}
 
     def describe_run(self, run: str) -> dict[str, Any]:
         """A run: settings, state, rounds with client models, and the accuracy over its last ten rounds.
@@ -174,9 +173,8 @@ class RecordQuestions(OpenedRuns):
 def _distinguishing(rows: Sequence[Row]) -> dict[str, dict[str, Any]]:
     """By the name of a run, the settings in which the runs of its method differ, the seed left out."""
     settings = {}
-    for few in grouped(rows, lambda row: row.get("method")).values():
-        about = [{} if row.get("problem") else read_json(Path(row["folder"], "run.json"))["experiment"] for row in few]
-        tables = list(map(dotted, about))
+    for few in grouped(rows, lambda row: row["method"]).values():
+        tables = [dotted(read_json(Path(row["folder"], "run.json"))["experiment"]) for row in few]
         names = [name for name in differing_names(tables) if name != "seed"]
         for row, table in zip(few, tables, strict=True):
             settings[row["name"]] = {name: table[name] for name in names if table.get(name) is not None}

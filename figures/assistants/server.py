@@ -25,16 +25,8 @@ _TURN = threading.Lock()
 """Tools are called in threads; pictures are drawn and models evaluated by one of them at a time."""
 
 TOOLS = (
-    "list_runs",
-    "describe_run",
-    "read_numbers",
-    "show_round",
-    "evaluate",
-    "list_analyses",
-    "analyse",
-    "diagnose_run",
-    "list_figures",
-    "draw",
+    *("list_runs", "describe_run", "read_numbers", "show_round", "evaluate"),
+    *("list_analyses", "analyse", "diagnose_run", "list_figures", "draw"),
 )
 """Functions of `Questions` that are tools."""
 

@@ -26,10 +26,7 @@ OPEN = '<a href="/?open">Open the explorer</a><script nonce="{}">document.links[
 """A link to what another page led to; its query makes it another address, which is loaded, with the cookie."""
 
 
-NO_TOKEN = (
-    "This address is of an earlier start of fedscape, or has no token. Open the address that the running "
-    "`fedscape explore` printed: then bookmarks of earlier starts at the same port work again."
-)
+NO_TOKEN = "This address is of an earlier start or has no token. Open the one that `fedscape explore` printed last."
 """Why an address is refused that does not have the token of this start."""
 
 
