@@ -37,7 +37,7 @@ class Hall {
     });
     this.legend(present);
     this.about.textContent = !present.some(({ at }) => at.frame) ? "" : state.view === "path" ? "Dots: the global model after each round; the pink one is that on the stage."
-      : "Dots: clients, pale where they lie off the plane. Arrows lead to their weighted mean, the aggregate. Square: start of the round; black dot: its end.";
+      : "Dots: clients, pale ones off the plane. Arrows: to their weighted mean, the aggregate. Square: start; black dot: end of the round.";
   }
 
   words({ run, other, at, surface, small }) {
