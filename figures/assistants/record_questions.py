@@ -67,8 +67,9 @@ class RecordQuestions(OpenedRuns):
         every = index(self._folder)
         settings = _distinguishing([row for row in every if not row.get("problem")])
         rows = [row | {"settings": settings.get(row["name"]) or None} for row in every if containing in row["name"]]
-        told = lambda key, value: value is not None and key not in ("folder", "metrics", "updated")  # noqa: E731
-        return {"runs": [{key: plain(value) for key, value in row.items() if told(key, value)} for row in rows]}
+        left_out = ("folder", "metrics", "updated")
+        shown = [{key: value for key, value in row.items() if key not in left_out} for row in rows]
+        return {"runs": [{key: plain(value) for key, value in row.items() if value is not None} for row in shown]}
 
     def describe_run(self, run: str) -> dict[str, Any]:
         """A run: settings, state, rounds with client models, and the accuracy over its last ten rounds.
