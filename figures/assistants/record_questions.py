@@ -24,11 +24,14 @@ from drift.runs.run import Run
 from drift.runs.run import open as open_run
 from drift.runs.run_names import find
 from drift.simulation.compare import last_words, mean_of_last
-from drift.simulation.run_index import index
+from drift.simulation.run_index import Row, index
+from drift.store.numpy_files import read_json
 from figures.assistants.json_values import RefusedQuestion, array, estimate, plain
 from figures.page.stage_round import cohort_values, round_losses
 from figures.page.why import why
+from figures.selection.groups import differing_names, grouped
 from landscape import plugins
+from landscape.results.parsed_text import dotted
 
 
 class OpenedRuns:
@@ -56,12 +59,17 @@ class RecordQuestions(OpenedRuns):
     def list_runs(self, containing: str = "") -> dict[str, Any]:
         """The runs: name, method, data, model, partition, seed, rounds done and in all, last accuracy (fraction).
 
+        Where runs of one method differ in more than their seed, their settings say how.
+
         Args:
             containing: Only runs whose name contains this text.
         """
-        rows = [row for row in index(self._folder) if containing in row["name"]]
-        wanted = ("name", "method", "dataset", "model", "partition", "seed", "done", "rounds", "accuracy", "problem")
-        return {"runs": [{key: plain(row.get(key)) for key in wanted if row.get(key) is not None} for row in rows]}
+        every = index(self._folder)
+        settings = _distinguishing([row for row in every if not row.get("problem")])
+        rows = [row | {"settings": settings.get(row["name"]) or None} for row in every if containing in row["name"]]
+        left_out = ("folder", "metrics", "updated")
+        shown = [{key: value for key, value in row.items() if key not in left_out} for row in rows]
+        return {"runs": [{key: plain(value) for key, value in row.items() if value is not None} for row in shown]}
 
     def describe_run(self, run: str) -> dict[str, Any]:
         """A run: settings, state, rounds with client models, and the accuracy over its last ten rounds.
@@ -161,6 +169,17 @@ class RecordQuestions(OpenedRuns):
         answers = {metric: estimate(means[metric][0], single[metric][0].flatten()) for metric in metrics}
         units = {"loss": opened.loss_units, "error": "fraction"}
         return {"model": name, "round": position, "split": split, "samples": len(selected), **answers, "units": units}
+
+
+def _distinguishing(rows: Sequence[Row]) -> dict[str, dict[str, Any]]:
+    """By the name of a run, the settings in which the runs of its method differ, the seed left out."""
+    settings = {}
+    for few in grouped(rows, lambda row: row["method"]).values():
+        tables = [dotted(read_json(Path(row["folder"], "run.json"))["experiment"]) for row in few]
+        names = [name for name in differing_names(tables) if name != "seed"]
+        for row, table in zip(few, tables, strict=True):
+            settings[row["name"]] = {name: table[name] for name in names if table.get(name) is not None}
+    return settings
 
 
 def _ends(rounds: np.ndarray) -> str:

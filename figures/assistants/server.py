@@ -6,6 +6,7 @@ import functools
 import inspect
 import threading
 from collections.abc import Callable
+from importlib.metadata import version
 from typing import Any
 
 from mcp import types
@@ -24,16 +25,8 @@ _TURN = threading.Lock()
 """Tools are called in threads; pictures are drawn and models evaluated by one of them at a time."""
 
 TOOLS = (
-    "list_runs",
-    "describe_run",
-    "read_numbers",
-    "show_round",
-    "evaluate",
-    "list_analyses",
-    "analyse",
-    "diagnose_run",
-    "list_figures",
-    "draw",
+    *("list_runs", "describe_run", "read_numbers", "show_round", "evaluate"),
+    *("list_analyses", "analyse", "diagnose_run", "list_figures", "draw"),
 )
 """Functions of `Questions` that are tools."""
 
@@ -45,7 +38,9 @@ def server(questions: Questions, *, store: bool) -> MCPServer[Any]:
         questions: What it answers from.
         store: Whether its tools store results, and are no longer read-only.
     """
-    answering: MCPServer[Any] = MCPServer("fedscape", instructions=INSTRUCTIONS, log_level="WARNING")
+    answering: MCPServer[Any] = MCPServer(
+        "fedscape", version=version("fedscape"), instructions=INSTRUCTIONS, log_level="WARNING"
+    )
     for name in TOOLS:
         tool = getattr(questions, name)
         hints = types.ToolAnnotations(

@@ -26,6 +26,10 @@ OPEN = '<a href="/?open">Open the explorer</a><script nonce="{}">document.links[
 """A link to what another page led to; its query makes it another address, which is loaded, with the cookie."""
 
 
+NO_TOKEN = "This address is of an earlier start or has no token. Open the one that `fedscape explore` printed last."
+"""Why an address is refused that does not have the token of this start."""
+
+
 class Guard(Matcher):
     """Matches the requests that are not allowed, so that `RefusedRequest` answers them before any other handler does.
 
@@ -67,8 +71,7 @@ class Guard(Matcher):
         morsel = request.cookies.get(self.cookie)
         if morsel is not None and hmac.compare_digest(morsel.value.encode(), self.secret.encode()):
             return None
-        reason = "The token is missing or of an earlier start. Open the address that `fedscape explore` printed."
-        return {"target_kwargs": {"reason": reason}}
+        return {"target_kwargs": {"reason": NO_TOKEN}}
 
     def has_token(self, request: HTTPServerRequest) -> bool:
         """Whether it asks for the page with the token of this start."""

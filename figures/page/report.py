@@ -14,7 +14,6 @@ from plotly.offline import get_plotlyjs
 
 from drift.runs.run import Run
 from figures import gallery
-from figures.page.configuration import shown
 from figures.page.content import content
 from figures.page.front_end import front_end
 from figures.page.packed import zipped
@@ -105,7 +104,6 @@ def page(content: dict[str, Any]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["shown"] = shown
     read = lambda name: (TEMPLATES / f"report.{name}").read_text(encoding="utf-8")  # noqa: E731
     front = front_end()
     names = [name for name in ("scene", "figures") if name in content]

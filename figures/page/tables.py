@@ -12,7 +12,7 @@ from drift.store.files import digest
 from figures.axes.units import ABSENT, amount, ranged
 from figures.gallery.cost_table import COLUMNS as cost_columns
 from figures.looks.style import with_unit
-from figures.page.configuration import Table, shown
+from figures.page.configuration import Table
 from figures.page.summary import summary
 from figures.selection.groups import written_name
 from figures.selection.identity import seed_text
@@ -36,7 +36,8 @@ def summary_table(grouped: dict[str, list[Run]], samples: int | None = None) -> 
     for name, group in grouped.items():
         row = ds.sel(algorithm=name)
         cells = [f"seed{'s' * (len(group) > 1)} {', '.join(map(seed_text, group))}"]
-        cells += [shown(float(row[column])) for column in COLUMNS]
+        numbers = [float(row[column]) for column in COLUMNS]
+        cells += [ABSENT if math.isnan(number) else f"{number:.4g}" for number in numbers]
         cells[1 + list(COLUMNS).index("centre_offset")] = _offset(row)
         cells[1] = f"{float(row.accuracy_mean):.3f}"
         if len(group) > 1:
@@ -100,5 +101,5 @@ def fingerprints(grouped: dict[str, list[Run]]) -> Table:
             stored = run.kept("globals")
             last = digest({"end": run.round(stored[-1]).kept("end")})[:16] if stored else None
             cells = [seed_text(run), done, run.experiment.hash, data, last, versions]
-            rows.append((run.name, [shown(cell) for cell in cells]))
+            rows.append((run.name, [ABSENT if cell is None else str(cell) for cell in cells]))
     return {"head": ["Run", "Seed", "Rounds", "Settings", "Data", "Last model", "Versions"], "rows": rows}

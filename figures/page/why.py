@@ -111,8 +111,8 @@ def _change(run: Run) -> Sentence:
         means = f"coherence {signed(point.before.value)}, then {signed(point.after.value)}"
         return _sentence(text, means, "Critical point")
     kind = "agree" if mean.positive else "disagree" if mean.negative else "neither clearly agree nor clearly disagree"
-    text = f"No change of the drift's kind was found in rounds {rounds[0]} to {rounds[-1]}: on average the clients' "
-    text += f"updates {kind} (coherence {signed(mean.low)} to {signed(mean.high)}, 95 %); {point.reason}."
+    text = f"In rounds {rounds[0]} to {rounds[-1]} client updates {kind} on average (coherence {signed(mean.low)} "
+    text += f"to {signed(mean.high)}, 95 %). No change of the drift's kind was found: {point.reason}."
     return _sentence(text, f"coherence {signed(mean.value)}", "Critical point")
 
 

@@ -69,12 +69,12 @@ def base(label: str) -> str:
 
 
 def value_text(value: Any) -> str:
-    """A setting's value in a table: numbers short, plug-ins by name and options, "without" where there is none."""
+    """A setting's value: whole numbers exact, others in six digits, plug-ins by name and options, "without" if none."""
     if value is None:
         return "without"
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, int | float):
+    if isinstance(value, float):
         return f"{value:g}"
     if isinstance(value, dict):
         options = [

@@ -23,11 +23,11 @@ from figures.explore.work.messages import one_line
 from figures.explore.work.open_runs import PROBLEMS
 from figures.explore.work.record_numbers import known
 from figures.looks import palette
+from figures.page.configuration import shown
 from figures.page.packed import finite
 from figures.page.scene import LAST, curves, events, missing
 from figures.selection.groups import settings
 from figures.selection.identity import seed_text
-from figures.selection.setting_text import value_text
 
 PATIENCE, ROUNDS = 60.0, 5
 """Seconds, and times of the last round, after which a run without a new round counts as stopped."""
@@ -66,7 +66,7 @@ def entry_of(group: Sequence[Run], names: Mapping[Any, str], problem: Callable[[
         "damaged": damaged,
         "state": state,
         "planned": run.experiment.rounds,
-        "text": [(name, value_text(value)) for name, value in settings(run).items()],
+        "text": [(name, shown(value)) for name, value in settings(run).items()],
     }
 
 
@@ -118,7 +118,7 @@ def _settings(run: GrowingRun) -> dict[str, Any]:
         "colour": palette.colour(run.label),
         "seeds": [seed_text(run)],
         "planned": run.experiment.rounds,
-        "text": [(name, value_text(value)) for name, value in settings(run).items()],
+        "text": [(name, shown(value)) for name, value in settings(run).items()],
     }
 
 

@@ -2,7 +2,7 @@
 
 const VIEWS = { map: "Map", relief: "Relief", difference: "Difference", path: "Path" };
 const SMOOTH = [1, 3, 5, 9, 21]; // rounds of a moving mean
-const PLAIN = { metric: "loss", axes: "same", split: "test", points: 15, samples: 1000, top: "accuracy", below: "client_variance", smooth: 1, show: "wrong" };
+const PLAIN = { metric: "loss", axes: "same", split: "test", points: 15, samples: 1000, top: "accuracy", below: "client_variance", smooth: 1, show: "wrong", more: 0, follow: false, tour: 0 };
 const SAMPLES = ["200", "1000", "5000", "all"], POINTS = [9, 15, 25, 41], LARGEST = 10; // of a weight and of the sum of weights
 
 // Where the address stands: above the page; a notebook has another place (explore/widget.js).
@@ -29,30 +29,38 @@ function beginning(stage) {
 const complaint = (wrong, whole = false) => (whole ? `${wrong}. The page is shown as it begins.` : wrong.length ? `This address cannot be shown as it is: ${wrong.slice(0, 3).join("; ")}${wrong.length > 3 ? `; and ${wrong.length - 3} more` : ""}. The rest of it is shown.` : "");
 
 // In a file the samples are those of its landscapes.
-const blank = ({ link, scene }) => ({ ...PLAIN, split: (!link && scene.split) || PLAIN.split, view: "map", point: null, client: null, seeds: {}, mix: null, span: null, model: "", against: null, truth: null, predicted: null, more: 0, figure: "", options: {}, follow: false, filter: "", tour: 0, turn: null });
+const blank = ({ link, scene }) => ({ ...PLAIN, split: (!link && scene.split) || PLAIN.split, view: "map", point: null, client: null, seeds: {}, mix: null, span: null, model: "", against: null, truth: null, predicted: null, figure: "", options: {}, filter: "", turn: null });
 
 const keyOf = (stage, name) => stage.runs.find((run) => run.key === name || (run.names || []).some((member) => member.name === name))?.key;
 const oneOf = (...values) => [values.join(", "), (text) => values.find((value) => String(value) === text)];
-const wholes = [`a whole number`, whole], texts = ["a text", (text) => text];
-const pairs = ["two numbers", (text) => { const parts = text.split(",").map((part) => (part ? Number(part) : NaN)); return parts.length === 2 && parts.every(Number.isFinite) ? parts : null; }];
+const wholes = ["a whole number", whole], texts = ["a text", (text) => text], names = (some) => some.map(encodeURIComponent).join(",");
+const pairs = ["two numbers", (text) => { const parts = text.split(",").map((part) => (part ? Number(part) : NaN)); return parts.length === 2 && parts.every(Number.isFinite) ? parts : null; }, (pair) => pair.map((part) => written(part, 4)).join(",")];
 
-// What a field of an address accepts, in words, and its value; null or undefined: it is none.
+// What a field of an address accepts, in words, how its text is read, and how its value is written where that is not its text. Read gives null or
+// undefined for what is no value.
 const FIELDS = {
+  round: ["the number of a round", whole],
+  runs: ["names of runs here", null, names],
   look: ["a run on the stage", (text, { stage, state }) => state.runs.find((key) => key === keyOf(stage, text))],
-  round: ["the number of a round", whole], view: oneOf(...Object.keys(VIEWS)), axes: oneOf("same", "own"),
+  view: oneOf(...Object.keys(VIEWS)),
   metric: ["loss, error or class 3", (text) => /^(loss|error|class \d+)$/.exec(text)?.[0]],
+  axes: oneOf("same", "own"),
   split: ["test, train, proxy or client 3; in a file only its own", (text, { stage }) => (stage.link ? /^(test|train|proxy|client \d+)$/.test(text) : text === blank(stage).split) && text || null],
   points: oneOf(...POINTS), samples: oneOf(...SAMPLES.map((value) => (value === "all" ? value : Number(value)))),
-  at: pairs, turn: pairs, client: wholes, against: wholes, truth: wholes, predicted: wholes, more: wholes,
+  at: pairs, client: wholes, turn: pairs,
   seeds: ["names of runs here", (text, { stage, raw }) => {
     const names = raw.split(",").map(decoded), keys = names.map((name) => keyOf(stage, name));
     return keys.every(Boolean) ? (stage.link ? Object.fromEntries(keys.map((key, i) => [key, names[i]])) : {}) : null;
-  }],
-  mix: [`run, round, gamma and client:weight of each client, numbers up to ${LARGEST}`, (text, { stage, raw }) => mixOf(raw, stage)],
-  top: texts, below: texts, model: texts, figure: ["a figure of the explorer; a file has none", (text, { stage }) => (stage.link || !text ? text : null)], filter: texts, smooth: oneOf(...SMOOTH), show: oneOf("wrong", "all", "differs"),
-  span: ["two rounds, such as 3-9", (text) => { const [, from, to] = /^(\d+)-(\d+)$/.exec(text) || []; return Number(from) < Number(to) ? [Number(from), Number(to)] : null; }],
-  with: ["option:value", (text) => Object.fromEntries(text.split(";").filter((one) => one.includes(":")).map((one) => [one.slice(0, one.indexOf(":")), one.slice(one.indexOf(":") + 1)]))],
-  follow: ["1", (text) => text === "1" || null], tour: oneOf(1, 2, 3, 4, 5),
+  }, (seeds) => names(Object.values(seeds))],
+  mix: [`run, round, gamma and client:weight of each client, numbers up to ${LARGEST}`, (text, { stage, raw }) => mixOf(raw, stage), textOfMix],
+  top: texts, below: texts, smooth: oneOf(...SMOOTH), model: texts, against: wholes, truth: wholes, predicted: wholes,
+  show: oneOf("wrong", "all", "differs"),
+  figure: ["a figure of the explorer; a file has none", (text, { stage }) => (stage.link || !text ? text : null)],
+  filter: texts, more: wholes,
+  span: ["two rounds, such as 3-9", (text) => { const [, from, to] = /^(\d+)-(\d+)$/.exec(text) || []; return Number(from) < Number(to) ? [Number(from), Number(to)] : null; }, (span) => span.join("-")],
+  with: ["option:value", (text) => Object.fromEntries(text.split(";").filter((one) => one.includes(":")).map((one) => [one.slice(0, one.indexOf(":")), one.slice(one.indexOf(":") + 1)])),
+    (options, { figure }) => (figure ? encodeURIComponent(Object.entries(options).map((one) => one.join(":")).join(";")) : "")],
+  follow: ["1", (text) => text === "1" || null, Number], tour: oneOf(1, 2, 3, 4, 5),
 };
 const STATE = { at: "point", with: "options" }; // fields whose name in the state is another
 
@@ -111,26 +119,15 @@ function mixOf(text, stage) {
   return run && whole(round) !== null && fits(gamma) && rest.length ? { run, round: Number(round), gamma: Number(gamma), weights } : null;
 }
 
+function textOfMix({ run, round, gamma, weights }) {
+  return [encodeURIComponent(run), round, written(gamma, 4), ...Object.entries(weights).map(([id, value]) => `${id}:${written(value, 4)}`)].join(",");
+}
+
+// What is as at the beginning of every page does not stand in it.
 function addressOfState(state) {
-  const parts = [`round=${state.round}`, `runs=${state.runs.map(encodeURIComponent).join(",")}`, `look=${encodeURIComponent(state.look)}`, `view=${state.view}`];
-  const add = (name, value) => { if (value !== null && value !== "" && value !== PLAIN[name]) parts.push(`${name}=${encodeURIComponent(value)}`); };
-  const pair = (numbers, digits) => numbers && numbers.map((part) => written(part, digits)).join(",");
-  add("metric", state.metric);
-  add("axes", state.axes);
-  add("split", state.split);
-  add("points", state.points);
-  add("samples", state.samples);
-  if (state.point) parts.push(`at=${pair(state.point, 4)}`);
-  add("client", state.client);
-  if (state.turn) parts.push(`turn=${pair(state.turn, 4)}`);
-  if (Object.keys(state.seeds).length) parts.push(`seeds=${Object.values(state.seeds).map(encodeURIComponent).join(",")}`);
-  if (state.mix) parts.push(`mix=${[encodeURIComponent(state.mix.run), state.mix.round, written(state.mix.gamma, 4), ...Object.entries(state.mix.weights).map(([id, value]) => `${id}:${written(value, 4)}`)].join(",")}`);
-  for (const name of ["top", "below", "smooth", "model", "against", "truth", "predicted", "show", "figure", "filter"]) add(name, state[name]);
-  if (state.more) parts.push(`more=${state.more}`);
-  if (state.span) parts.push(`span=${state.span.join("-")}`);
-  const options = Object.entries(state.options).map((one) => one.join(":")).join(";");
-  if (state.figure) add("with", options);
-  if (state.follow) parts.push("follow=1");
-  if (state.tour) parts.push(`tour=${state.tour}`);
-  return `#${parts.join("&")}`;
+  const parts = Object.entries(FIELDS).map(([name, [, , write = encodeURIComponent]]) => {
+    const value = state[STATE[name] || name];
+    return [name, value === null || value === PLAIN[name] ? "" : write(value, state)];
+  });
+  return `#${parts.filter(([, text]) => text !== "").map((part) => part.join("=")).join("&")}`;
 }

@@ -30,13 +30,18 @@ class Asks {
     });
   }
 
+  // Forgets a question; it is cancelled where it is under way.
+  end(key, { promise }) {
+    this.entries.delete(key);
+    if (promise.cancel) promise.cancel();
+  }
+
   // Ends what was asked and is not wanted since the last call; forgets errors of which this drawing shows none, and the
   // oldest answers.
   sweep() {
     for (const [key, entry] of this.entries) {
       if (entry.error ? entry.turn === this.turn : !entry.pending || this.wanted.has(key)) continue;
-      this.entries.delete(key);
-      if (entry.pending && entry.promise.cancel) entry.promise.cancel();
+      this.end(key, entry);
     }
     for (const key of [...this.entries.keys()].slice(0, Math.max(this.entries.size - REMEMBERED, 0))) if (!this.wanted.has(key)) this.entries.delete(key);
     this.wanted.clear();
@@ -47,28 +52,26 @@ class Asks {
   forget(runs) {
     const namesOf = (some) => new Set(some.flatMap((run) => (run.names || []).map(({ name }) => name))), all = namesOf(runs), settled = namesOf(runs.filter((run) => run.state !== "growing"));
     for (const [key, entry] of this.entries) {
-      const about = [entry.args.run, ...(entry.args.runs || [])], names = { path: all, series: all, numbers: all, diagnosis: settled, draw: settled }[entry.kind];
+      const names = { path: all, series: all, numbers: all, diagnosis: settled, draw: settled }[entry.kind];
       if (entry.error) this.entries.delete(key);
-      else if (names && about.some((name) => names.has(name))) entry.old = true;
+      else if (names && aboutOf(entry).some((name) => names.has(name))) entry.old = true;
     }
   }
 
   // Forgets all that is about runs of these names.
   drop(names) {
-    for (const [key, { args, promise }] of [...this.entries]) {
-      if (![args.run, ...(args.runs || [])].some((name) => names.has(name))) continue;
-      this.entries.delete(key);
-      if (promise.cancel) promise.cancel();
-    }
+    for (const [key, entry] of [...this.entries]) if (aboutOf(entry).some((name) => names.has(name))) this.end(key, entry);
   }
 
   // After a lost connection: what was under way is asked again.
   again() {
     this.lost = false;
-    for (const [key, entry] of [...this.entries]) if (entry.pending || entry.error) { this.entries.delete(key); if (entry.promise.cancel) entry.promise.cancel(); }
+    for (const [key, entry] of [...this.entries]) if (entry.pending || entry.error) this.end(key, entry);
     this.changed();
   }
 }
+
+const aboutOf = ({ args }) => [args.run, ...(args.runs || [])]; // names of the runs that a question is about
 
 // How far something is, in words.
 function progressWords({ done, total, left, words } = {}) {

@@ -6,15 +6,15 @@ function clientsCard(stage, run, frame) {
     const held = one.counts.map((count, place) => [count, place]).filter(([count]) => count > 0);
     const said = heldWords(one, stage);
     const bar = make("span", { class: "classes", role: "img", "aria-label": said || "classes not known", title: said }, ...held.map(([count, place]) => {
-      const piece = make("span", { class: count / total > 0.16 ? "wide" : null }, count / total > 0.16 ? String(scene.classes[place] ?? place) : "");
+      const piece = make("span", { class: count / total > 0.16 ? "wide" : null }, count / total > 0.16 ? stage.className(place) : "");
       const paint = scene.class_colours[place % scene.class_colours.length];
       piece.style.cssText = `flex: ${count}; background: ${paint}; color: ${brightness(paint) > 0.18 ? "#000" : "#fff"}`;
       return piece;
     }));
     const harm = make("span", { class: "harm", "aria-hidden": "true" }, make("span", { class: `${one.cost > 0 ? "bad" : "good"}${clear(one.cost, one.cost_error) ? "" : " unclear"}` }));
     harm.firstChild.style.width = `${(50 * Math.abs(one.cost || 0)) / most}%`;
-    const button = make("button", { type: "button", "aria-pressed": String(picked), "aria-label": `client ${one.id}`, click: () => stage.pickClient(one.id) }, String(one.id));
-    return make("tr", { class: picked ? "picked" : null }, make("th", { scope: "row" }, button), make("td", {}, bar), make("td", { class: "figure" }, one.cost === null ? "–" : [signed(one.cost, 2), make("span", { class: "error" }, ` ± ${written(one.cost_error, 1)}`)]), make("td", {}, harm));
+    const pick = button({ "aria-pressed": String(picked), "aria-label": `client ${one.id}`, click: () => stage.pickClient(one.id) }, String(one.id));
+    return make("tr", { class: picked ? "picked" : null }, make("th", { scope: "row" }, pick), make("td", {}, bar), make("td", { class: "figure" }, one.cost === null ? "–" : [signed(one.cost, 2), make("span", { class: "error" }, ` ± ${written(one.cost_error, 1)}`)]), make("td", {}, harm));
   });
   const body = make("tbody", {}, ...rows);
   oneStop(body, "button");

@@ -2,7 +2,7 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 
-function fill(element, attributes, children) {
+function fill(element, attributes, children = []) {
   for (const [name, value] of Object.entries(attributes || {})) {
     if (value === undefined || value === null || value === false) continue;
     if (typeof value === "function") element.addEventListener(name, value);
@@ -13,7 +13,15 @@ function fill(element, attributes, children) {
   return element;
 }
 const make = (tag, attributes, ...children) => fill(document.createElement(tag), attributes, children);
+const button = (attributes, ...children) => make("button", { type: "button", ...attributes }, ...children);
 const shape = (tag, attributes, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
+
+// A list to pick from: [value, text] of each; `name` is what it is called.
+function picker(name, choices, present, act, more = {}) {
+  const options = choices.map(([value, text]) => make("option", { value, selected: String(value) === String(present ?? "") }, text));
+  return make("select", { "aria-label": name, change: ({ target }) => act(target.value), ...more }, ...options);
+}
+const labelled = (text, choices, present, act) => make("label", {}, `${text} `, picker(text, choices, present, act));
 
 // One of several: a group of radio buttons that looks like one control.
 function segments(name, label, choices, present, choose) {
@@ -72,10 +80,23 @@ function pathOf(points) {
   }).join("");
 }
 
+// Whether what a part of the page is drawn from is another than at its last drawing.
+function isNew(part, drawnFrom) {
+  const before = part.mark;
+  part.mark = JSON.stringify(drawnFrom);
+  return part.mark !== before;
+}
+
+// The smallest round step between ticks that is no smaller than `least`.
+function roundStep(least) {
+  const power = 10 ** Math.floor(Math.log10(least));
+  return [1, 2, 5, 10].find((times) => times * power >= least) * power;
+}
+
 // A term, whose meaning appears when it is pointed at, focused or touched.
 function term(name, terms, text = null) {
   if (!terms[name]) return make("span", {}, name);
-  return make("button", { type: "button", class: text ? "term inside" : "term", "aria-label": `${text || name}: ${terms[name]}` }, text || name, make("span", { class: "meaning", "aria-hidden": "true" }, terms[name]));
+  return button({ class: text ? "term inside" : "term", "aria-label": `${text || name}: ${terms[name]}` }, text || name, make("span", { class: "meaning", "aria-hidden": "true" }, terms[name]));
 }
 
 // Names of terms in a text, in their order; what each picture has as a mark is explained there.

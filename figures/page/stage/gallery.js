@@ -17,9 +17,8 @@ class Gallery {
       this.buttons = new Map();
       const questions = [...new Set(entry.value.map((one) => one.question))];
       this.list.replaceChildren(...questions.map((question) => make("section", {}, make("h3", {}, question), make("ul", {}, ...entry.value.filter((one) => one.question === question).map((one) => {
-        const button = make("button", { type: "button", title: [one.needs, one.cost].filter((text) => typeof text === "string").join(" · "), click: () => this.open(one.name) }, make("b", {}, one.name), make("span", {}, one.shows));
-        this.buttons.set(one.name, button);
-        return make("li", {}, button);
+        this.buttons.set(one.name, button({ title: [one.needs, one.cost].filter((text) => typeof text === "string").join(" · "), click: () => this.open(one.name) }, make("b", {}, one.name), make("span", {}, one.shows)));
+        return make("li", {}, this.buttons.get(one.name));
       })))));
       oneStop(this.list, "button");
     }
@@ -29,32 +28,30 @@ class Gallery {
       stage.write(true);
     }
     const { figure, options } = stage.state;
-    for (const [name, button] of this.buttons) button.setAttribute("aria-pressed", String(name === figure));
+    for (const [name, one] of this.buttons) one.setAttribute("aria-pressed", String(name === figure));
     this.shown.hidden = !figure;
     if (!figure) return;
     let runs = stage.shown.map((run) => stage.memberOf(run)), drawn = stage.asks.want("draw", { figure, runs, options, format: "svg" });
     const single = runs.length > 1 && /shows one run/.test(drawn.error || "") ? `It shows one run: ${stage.looked.label}, the one looked at.` : "";
     if (single) { runs = [stage.memberOf(stage.looked)]; drawn = stage.asks.want("draw", { figure, runs, options, format: "svg" }); }
     const about = entry.value.find((one) => one.name === figure);
-    const mark = JSON.stringify([figure, runs, options, Boolean(drawn.value), drawn.error, drawn.progress]);
-    if (mark === this.mark) return;
-    this.mark = mark;
-    const close = make("button", { type: "button", class: "plain", "aria-label": "Close the figure", click: () => stage.set({ figure: "", options: {} }) }, "×");
+    if (!isNew(this, [figure, runs, options, Boolean(drawn.value), drawn.error, drawn.progress])) return;
+    const close = button({ class: "plain", "aria-label": "Close the figure", click: () => stage.set({ figure: "", options: {} }) }, "×");
     const head = make("h3", {}, figure, close), shows = about && make("p", { class: "small" }, about.shows);
     if (!drawn.value) { this.shown.replaceChildren(head, shows || "", make("p", { role: "status" }, drawn.error || progressWords(drawn.progress || { words: "Drawing" }) + " ...")); return; }
     const { svg, alt, caption, command, python } = drawn.value;
-    const copy = (text, words) => make("div", { class: "code" }, make("pre", { tabindex: 0 }, text), make("button", { type: "button", "aria-label": `Copy ${words}`, click: async (event) => { await navigator.clipboard.writeText(text); event.target.textContent = "Copied"; } }, "Copy"));
-    const files = ["svg", "pdf", "png", "csv"].map((format) => make("button", { type: "button", click: (event) => this.save(event.target, { figure, runs, options, format }) }, format.toUpperCase()));
+    const copy = (text, words) => make("div", { class: "code" }, make("pre", { tabindex: 0 }, text), button({ "aria-label": `Copy ${words}`, click: async (event) => { await navigator.clipboard.writeText(text); event.target.textContent = "Copied"; } }, "Copy"));
+    const files = ["svg", "pdf", "png", "csv"].map((format) => button({ click: (event) => this.save(event.target, { figure, runs, options, format }) }, format.toUpperCase()));
     this.shown.replaceChildren(head, make("img", { src: `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svg)}`, alt: alt || figure, load: ({ target }) => target.style.setProperty("--ratio", target.naturalWidth / target.naturalHeight) }), make("p", { class: "small" }, [single, caption].filter(Boolean).join(" ")), make("div", { class: "row" }, ...files), copy(command, "the command line"), copy(python, "the Python lines"));
   }
 
-  async save(button, args) {
-    const text = button.textContent;
-    button.disabled = true;
+  async save(clicked, args) {
+    const text = clicked.textContent;
+    clicked.disabled = true;
     try {
       const { svg, base64, name } = await this.stage.link.ask("draw", args);
       download(name, svg ?? new Blob([bytesOf(base64)]), "image/svg+xml");
-    } catch (reason) { button.title = String(reason.message || reason); }
-    Object.assign(button, { disabled: false, textContent: text });
+    } catch (reason) { clicked.title = String(reason.message || reason); }
+    Object.assign(clicked, { disabled: false, textContent: text });
   }
 }

@@ -4,6 +4,10 @@
 const bytesOf = (text) => Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0));
 const floatsOf = (text) => new Float32Array(bytesOf(text).buffer);
 
+const sumOf = (values) => values.reduce((a, b) => a + b, 0);
+const meanOf = (values) => sumOf(values) / values.length; // NaN of none
+const rangeOf = (values) => [values.reduce((a, b) => Math.min(a, b), Infinity), values.reduce((a, b) => Math.max(a, b), -Infinity)];
+
 const FINE = 121; // points per axis of a grid that is drawn
 
 // Slopes of a monotone cubic (PCHIP, as scipy has it) through n evenly spaced values, in units of their spacing.
@@ -45,8 +49,7 @@ class Surface extends Plane {
     this.log = metric === "loss" && values.every((value) => !Number.isFinite(value) || value > 0);
     this.heights = Float64Array.from(values, (value) => (this.log ? Math.log10(value) : value));
     const known = this.heights.filter(Number.isFinite);
-    this.low = known.reduce((a, b) => Math.min(a, b), Infinity);
-    this.high = known.reduce((a, b) => Math.max(a, b), -Infinity);
+    [this.low, this.high] = rangeOf(known);
     this.filled = this.heights.map((value) => (Number.isFinite(value) ? value : this.high));
     this.lines = Array.from({ length: this.columns }, (_, b) => {
       const line = Array.from({ length: this.rows }, (_, a) => this.filled[a * this.columns + b]);
@@ -92,6 +95,21 @@ class Surface extends Plane {
     }
     return this.drawn;
   }
+}
+
+// The rectangle around some models of which no loss is known.
+class Blank extends Plane {
+  constructor(marks) {
+    super();
+    Object.assign(this, { low: Infinity, high: -Infinity, fine: new Float32Array(FINE * FINE).fill(NaN) });
+    const ends = ["u", "v"].map((axis) => marks.map((mark) => mark[axis])).map((places) => [Math.min(...places), Math.max(...places)]);
+    const margin = 0.15 * Math.max(...ends.map(([low, high]) => high - low)) || 1;
+    [this.u, this.v] = ends.map(([low, high]) => [low - margin, high + margin]);
+  }
+
+  get empty() { return false; }
+  height() { return NaN; }
+  points() { return []; }
 }
 
 // A minus B at the same distances from the means of their clients, where both are known; has the shape of a Surface.
@@ -157,8 +175,8 @@ function levelLine(fine, level) {
 
 // Standard error of a mean, of values on parts of equal size.
 function errorOf(values) {
-  const known = values.filter(Number.isFinite), n = known.length, mean = known.reduce((a, b) => a + b, 0) / n;
-  return n > 1 ? Math.sqrt(known.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (n - 1) / n) : NaN;
+  const known = values.filter(Number.isFinite), n = known.length, mean = meanOf(known);
+  return n > 1 ? Math.sqrt(sumOf(known.map((value) => (value - mean) ** 2)) / (n - 1) / n) : NaN;
 }
 
 // Standard error of the difference of two losses on parts of the same samples, and of different ones: {of, end}.

@@ -8,6 +8,7 @@ class Hall {
     Object.assign(this, { stage, pictures: [], scales: {} });
     this.element = make("div", { class: "hall" });
     this.key = make("div", { class: "keys" });
+    this.about = make("p", { class: "small about" });
     new ResizeObserver(() => stage.redraw()).observe(this.element);
   }
 
@@ -35,13 +36,15 @@ class Hall {
         view: state.view === "path" ? "path" : state.view === "relief" && stage.painter.gl ? "relief" : "map", fade: tween ? share : 1, words: this.words({ run, other, at, surface, small }) }, side);
     });
     this.legend(present);
+    this.about.textContent = !present.some(({ at }) => at.frame) ? "" : state.view === "path" ? "Dots: the global model after each round; the pink one is that on the stage."
+      : "Dots: clients, pale ones off the plane. Arrows: to their weighted mean, the aggregate. Square: start; black dot: end of the round.";
   }
 
   words({ run, other, at, surface, small }) {
     const { stage } = this, { state, unit, land } = stage, { frame, round } = at, metric = state.view === "path" ? "loss" : state.metric;
     const end = endOf(frame);
     const along = frame && frame.explained ? `${(100 * frame.explained).toFixed(0)} % of the way is on this plane; click a round` : "Click a round";
-    const reading = !frame ? "" : state.view === "path" ? along : other ? (surface && surface.low === 0 && surface.high === 0 ? "The two are equal here" : "Below zero: lower than the other") : at.rough ? "its loss is being evaluated" : end && metric === "loss" ? `loss after the round ${this.losses.get(end) || written(end.loss)}${unit}${small ? "; much shorter updates: see Detail" : ""}` : "";
+    const reading = !frame ? "" : state.view === "path" ? (at.rough && (at.absent || "Its map is being computed")) || along : other ? (surface && surface.low === 0 && surface.high === 0 ? "The two are equal here" : `Blue: ${run.label} lies lower; red: ${other.label} does`) : at.rough ? "its loss is being evaluated" : end && metric === "loss" ? `loss after the round ${this.losses.get(end) || written(end.loss)}${unit}${small ? "; much shorter updates: see Detail" : ""}` : "";
     const place = state.view === "path" || round === null ? "" : at.stale ? `round ${round}; ${at.coming} is coming` : round !== state.round ? `round ${round}, ${round < state.round && round === land.rounds(run).at(-1) ? "its last" : `the nearest to ${state.round}`}` : at.rough ? "rough, the exact one is coming" : "";
     const absent = at.absent || (surface && metric.startsWith("class") ? `None of these samples is of class ${stage.className(Number(metric.slice(6)))}.` : surface ? "The plane has no finite value here: this run diverged." : `This landscape has no ${stage.metricWords(metric)}.`);
     const label = state.view === "path" ? `Path of ${stage.named(run)} over its rounds, and the test loss around it.` : `${other ? `Difference of ${stage.metricWords(metric)}, ${stage.named(run)} minus ${stage.named(other)}` : `${stage.quantity} of ${stage.named(run)}`}, round ${round}.`;

@@ -73,6 +73,7 @@ class Landscapes {
   }
 
   surfaceIn(frame, metric) {
+    if (!frame.plane) return this.remember(frame, "blank", () => new Blank(frame.marks)); // a path whose map is not there
     if (!frame.plane.metrics[metric]) return null;
     return this.remember(frame, metric, () => new Surface(frame.plane, metric));
   }
@@ -100,9 +101,9 @@ class Landscapes {
   path(run) {
     if (!run.rounds.length && run.note) return { frame: null, round: null, absent: run.note };
     if (!this.stage.link) return run.path.plane ? { frame: run.path, round: this.stage.state.round } : { frame: null, round: null, absent: run.path };
-    const { points, samples } = this.stage.state, entry = this.stage.asks.want("path", { run: this.stage.memberOf(run), points: Math.max(points, 21), samples }), frame = entry.value;
-    if (frame) return { frame, round: this.stage.state.round, rough: !entry.value, pending: entry.pending ? entry : null };
-    return { frame: null, round: null, pending: entry.pending ? entry : null, absent: entry.error || "Reading the global models ..." };
+    const { points, samples } = this.stage.state, entry = this.stage.asks.want("path", { run: this.stage.memberOf(run), points: Math.max(points, 21), samples }), frame = entry.value || entry.rough;
+    const { error = frame ? "" : "Reading the global models ..." } = entry, round = frame ? this.stage.state.round : null;
+    return { frame: frame || null, round, rough: !entry.value, pending: entry.pending ? entry : null, absent: error };
   }
 
   // One range of colours and one extent for all pictures of a round.

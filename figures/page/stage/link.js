@@ -14,9 +14,7 @@ class Link {
     this.begin();
   }
 
-  begin() {
-    this.channel = this.connect((message) => this.receive(message), () => this.opened(), (why) => this.lost(why));
-  }
+  begin() { this.channel = this.connect((message) => this.receive(message), () => this.opened(), (why) => this.lost(why)); }
 
   opened() {
     this.tries = 0;
@@ -26,10 +24,9 @@ class Link {
   }
 
   lost(why) {
-    const asks = [...this.open.values()];
+    for (const { reject } of this.open.values()) reject(new Error("The connection to fedscape was lost; it asks again once it is back."));
     this.open.clear();
     this.waiting = [];
-    for (const { reject } of asks) reject(new Error("The connection to fedscape was lost; it asks again once it is back."));
     this.state = "lost";
     this.tell("state", "lost", why);
     setTimeout(() => this.begin(), 1000 * WAITS[Math.min(this.tries++, WAITS.length - 1)]);
@@ -49,11 +46,7 @@ class Link {
     return promise;
   }
 
-  on(kind, callback) {
-    this.listeners.set(kind, [...(this.listeners.get(kind) || []), callback]);
-    return () => this.listeners.set(kind, this.listeners.get(kind).filter((one) => one !== callback));
-  }
-
+  on(kind, callback) { this.listeners.set(kind, [...(this.listeners.get(kind) || []), callback]); }
   tell(kind, ...values) { for (const callback of this.listeners.get(kind) || []) callback(...values); }
 
   receive(message) {

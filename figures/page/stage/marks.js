@@ -53,8 +53,8 @@ class Marks {
   mark(mark, [x, y], boxes, both) {
     const { shown, side } = this.picture, client = mark.kind === "client" ? Number(mark.name.slice(7)) : null, off = mark.away > 1e-6 * shown.half;
     const picked = client !== null && client === this.stage.state.client;
-    const one = client === null ? null : shown.frame.cohort.find((other) => other.id === client), { classes } = this.stage.scene;
-    const holds = one ? `; ${one.samples} samples${one.counts.some(Boolean) ? `, labels ${one.counts.map((count, place) => [count, place]).filter(([count]) => count).map(([count, place]) => `${classes[place] ?? place}: ${count}`).join(", ")}` : ""}` : "";
+    const one = client === null ? null : shown.frame.cohort.find((other) => other.id === client), held = one && heldWords(one, this.stage);
+    const holds = one ? `; ${one.samples} samples${held && `, labels ${held}`}` : "";
     const loss = shown.at.rough || (mark.kind === "mix" && mark.loss === null) ? "" : `${shown.words.metric === "loss" ? "loss" : `${this.stage.splitWords()} loss`} ${written(mark.loss)}; `;
     const words = `${client === null ? KINDS[mark.kind] : mark.name}; ${loss}${off ? `${written(mark.away, 2)} from the plane` : "on the plane"}${holds}`;
     const body = { start: () => shape("rect", { x: x - 5, y: y - 5, width: 10, height: 10, rx: 1.5 }),
@@ -63,7 +63,6 @@ class Marks {
       end: () => shape("circle", { cx: x, cy: y, r: 6 }), client: () => shape("circle", { cx: x, cy: y, r: 5.5 }) }[mark.kind]();
     const frame = shown.view === "relief" ? { x: 0, y: 0, width: side, height: side } : this.picture.box, long = both && side > 300 && freePlace(x, y, 7.3 * 15, boxes, frame, null);
     const text = client === null ? (long ? "end = aggregate" : TEXTS[mark.kind] || mark.kind) : String(client), wide = 7.3 * text.length, some = mark.kind !== "end" && !picked ? null : undefined, place = long || freePlace(x, y, wide, boxes, frame, some);
-    if (place) boxes.push({ ...place, width: wide, height: 13 });
     const pick = pressed(() => (client === null ? this.stage.pickPoint([mark.u, mark.v]) : this.stage.pickClient(client)));
     return shape("g", { class: `mark ${mark.kind}${off ? " off" : ""}${picked ? " picked" : ""}`, role: "button", "aria-pressed": client === null ? null : String(picked), "aria-label": words, "data-mark": mark.name, ...pick }, shape("title", {}, words), body, place && shape("text", { x: place.x, y: place.y + 11 }, text));
   }
@@ -77,15 +76,15 @@ class Marks {
   // The global models of all rounds, joined; a click on one shows its round. One stop of the keyboard.
   path(frame) {
     const { side } = this.picture, { state } = this.stage, marks = frame.marks.filter((mark) => mark.kind === "round"), places = marks.map((mark) => ({ mark, at: this.picture.seen(mark.u, mark.v) }));
-    const now = places.reduce((best, one) => (!best || Math.abs(one.mark.round - state.round) < Math.abs(best.mark.round - state.round) ? one : best), null);
+    const nearest = this.stage.land.nearest(state.round, marks.map((mark) => mark.round)), now = places.find(({ mark }) => mark.round === nearest);
     const until = places.filter((one) => one.mark.round <= state.round).map((one) => one.at), line = pathOf(places.map((one) => one.at));
     this.arrows.replaceChildren(shape("path", { d: line, class: "way halo" }), shape("path", { d: line, class: "way coming" }), shape("path", { d: pathOf(until), class: "way went" }));
     const every = Math.max(1, Math.ceil(places.length / (side / 24))), boxes = places.map(({ at: [x, y] }) => ({ x: x - 5, y: y - 5, width: 10, height: 10 }));
     const order = [now, places[0], places[places.length - 1], ...places.filter((_, i) => i % every === 0)].filter(Boolean), labels = new Map();
     for (const { mark, at: [x, y] } of order) {
       if (labels.has(mark)) continue;
-      const text = String(mark.round), place = freePlace(x, y, 7.3 * text.length, boxes, this.picture.box, null);
-      if (place) { labels.set(mark, place); boxes.push({ ...place, width: 7.3 * text.length, height: 13 }); }
+      const place = freePlace(x, y, 7.3 * String(mark.round).length, boxes, this.picture.box, null);
+      if (place) labels.set(mark, place);
     }
     this.element.replaceChildren(...places.map(({ mark, at: [x, y] }) => {
       const here = now && mark === now.mark, place = labels.get(mark);
@@ -107,10 +106,13 @@ function shortened(way, [x, y], by) {
   return outside.length > 1 ? outside : way;
 }
 
-// Where a label stands beside its mark: the first of fourteen places that is free and inside; else `otherwise`, by default the first.
+// Where a label stands beside its mark: the first of fourteen places that is free and inside; else `otherwise`, by default the first. The place is then
+// taken: it is one of the boxes.
 function freePlace(x, y, width, boxes, frame, otherwise) {
   const places = [[9, -14], [-9 - width, -14], [9, 3], [-9 - width, 3], [-width / 2, -22], [-width / 2, 9], [14, -6], [-14 - width, -6], [16, -28], [16, 18], [-16 - width, -28], [-16 - width, 18], [-width / 2, 26], [-width / 2, -38]].map(([right, down]) => ({ x: x + right, y: y + down }));
   const meets = (a, b) => a.x < b.x + b.width && b.x < a.x + width && a.y < b.y + b.height && b.y < a.y + 13;
   const free = (place) => place.x > frame.x && place.x + width < frame.x + frame.width && place.y > frame.y && place.y + 13 < frame.y + frame.height && !boxes.some((box) => meets(place, box));
-  return places.find(free) || (otherwise === undefined ? places[0] : otherwise);
+  const place = places.find(free) || (otherwise === undefined ? places[0] : otherwise);
+  if (place) boxes.push({ ...place, width, height: 13 });
+  return place;
 }

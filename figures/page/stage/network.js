@@ -104,7 +104,7 @@ class Networks {
     const once = (key, what) => { if (!this.sent.has(key)) this.sent.set(key, what().then((message) => this.worker.postMessage(message))); return this.sent.get(key); };
     const ready = Promise.all([once(`samples ${of}`, async () => ({ of, ...await samplesOf(this.stage.scene.samples[of]) })), once(network, async () => ({ network, vectors: await vectorsOf(run.shown[round].carried) }))]);
     const id = ++this.number, promise = new Promise((resolve, reject) => { this.open.set(id, { resolve, reject }); ready.catch(reject); });
-    promise.cancel = () => { this.open.delete(id); this.worker.postMessage({ cancel: id }); };
+    promise.cancel = () => { if (this.open.delete(id)) this.worker.postMessage({ cancel: id }); };
     ready.then(() => { if (this.open.has(id)) this.worker.postMessage({ id, network, of, layers: run.network.layers, spot }); }, () => null);
     return promise;
   }

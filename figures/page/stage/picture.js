@@ -45,8 +45,7 @@ class Picture {
     this.over.setAttribute("viewBox", `0 0 ${side} ${side}`);
     this.middle = shown.view === "path" ? [shown.surface.u, shown.surface.v].map(([low, high]) => (low + high) / 2) : [0, 0];
     const spot = shown.view === "relief" ? { x: 0, y: 0, width: side, height: side } : this.box;
-    for (const [name, value] of Object.entries(spot)) this.ground.setAttribute(name, value);
-    this.ground.setAttribute("aria-label", `${words.label} Arrow keys ${shown.view === "path" ? "step through the rounds" : "move the point"}${shown.view === "relief" ? ", with Shift they turn the relief" : ""}.`);
+    fill(this.ground, { ...spot, "aria-label": `${words.label} Arrow keys ${shown.view === "path" ? "step through the rounds" : "move the point"}${shown.view === "relief" ? ", with Shift they turn the relief" : ""}.` });
     if (shown.view === "relief") this.drawRelief();
     else this.drawMap(pixels / side);
     this.marks.draw();
@@ -91,12 +90,11 @@ class Picture {
     const [left, bottom] = this.seen(surface.u[0], surface.v[0]), [right, top] = this.seen(surface.u[1], surface.v[1]);
     const cell = { x: (right - left) / (FINE - 1), y: (bottom - top) / (FINE - 1) };
     pen.save();
-    pen.beginPath();
-    pen.rect(box.x, box.y, box.width, box.height);
-    pen.clip();
-    pen.beginPath();
-    pen.rect(left, top, right - left, bottom - top);
-    pen.clip();
+    for (const rectangle of [[box.x, box.y, box.width, box.height], [left, top, right - left, bottom - top]]) {
+      pen.beginPath();
+      pen.rect(...rectangle);
+      pen.clip();
+    }
     pen.drawImage(coloured(fine, scale), left - cell.x / 2, top - cell.y / 2, cell.x * FINE, cell.y * FINE);
     const levels = scale.difference ? levelsOf(scale.low, scale.high, 11) : levelsOf(scale.low, scale.high, scale.count);
     for (const level of levels) {
@@ -116,7 +114,7 @@ class Picture {
   }
 
   drawAxes(half, { x, y, width, height }) {
-    const parts = [shape("rect", { x, y, width, height, class: "edge" })], step = tickStep(half, Math.min(width / (this.small ? 44 : 34), 9));
+    const parts = [shape("rect", { x, y, width, height, class: "edge" })], step = Math.min(roundStep((2 * half) / Math.min(width / (this.small ? 44 : 34), 9)), half); // three ticks at least;
     this.middle.forEach((middle, axis) => {
       for (let at = Math.ceil((middle - half) / step) * step; at <= middle + half; at += step) {
         const text = written(Math.abs(at) < step / 1e6 ? 0 : at, 2).replace("-", "−"), [px, py] = this.seen(at, at), wide = 3.2 * text.length;
@@ -153,7 +151,7 @@ class Picture {
     this.cursor.replaceChildren(...parts);
     const still = apart < 2, spot = still ? point : hover || point, near = view === "path" && hover ? this.marks.near(hover) : null;
     if (near) { this.reading.textContent = `round ${near.round}: test loss ${written(near.loss)}, ${written(near.away, 2)} from the plane`; return; }
-    this.reading.textContent = !spot ? words.reading
+    this.reading.textContent = !spot || surface.low === Infinity ? words.reading
       : surface.inside(...spot) ? `${scale.difference ? "difference of " : ""}${words.metric} at (${written(spot[0], 2)}, ${written(spot[1], 2)}): ${this.valueAt(spot, hover && !still)}`
         : `(${written(spot[0], 2)}, ${written(spot[1], 2)}) is beyond this plane`;
   }
@@ -237,10 +235,4 @@ function coloured(fine, { low, high, table }) {
   }
   pen.putImageData(image, 0, 0);
   return canvas;
-}
-
-// The smallest round step with at most so many ticks on an axis from -half to half, and three at least.
-function tickStep(half, most) {
-  const raw = (2 * half) / most, power = 10 ** Math.floor(Math.log10(raw));
-  return Math.min(...[1, 2, 5, 10].filter((times) => times * power >= raw).map((times) => times * power), half);
 }

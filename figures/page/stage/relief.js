@@ -46,12 +46,8 @@ class Camera {
   }
 
   get axes() {
-    const [turn, lean] = [this.azimuth, this.elevation].map((degrees) => (degrees * Math.PI) / 180);
-    return {
-      right: [-Math.sin(turn), Math.cos(turn), 0],
-      up: [-Math.cos(turn) * Math.sin(lean), -Math.sin(turn) * Math.sin(lean), Math.cos(lean)],
-      forward: towards(this.azimuth, this.elevation).map((part) => -part),
-    };
+    const { azimuth, elevation } = this;
+    return { right: towards(azimuth + 90, 0), up: towards(azimuth, elevation + 90), forward: towards(azimuth, elevation).map((part) => -part) };
   }
 
   // Height in the scene, -tall / 2 (the map below) to tall / 2, of a share of the levels.

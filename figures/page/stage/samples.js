@@ -5,7 +5,7 @@ const CARDS = 24; // pictures at first, and more at each "More"
 class SamplesCard {
   constructor(stage) {
     this.stage = stage;
-    this.controls = make("div", { class: "row" });
+    this.controls = make("div", { class: "row small" });
     this.content = make("div", {});
     this.element = make("section", { class: "samples", hidden: true }, make("h3", {}, "Samples"), this.controls, this.content);
   }
@@ -22,7 +22,7 @@ class SamplesCard {
     const { stage } = this, { state } = stage, { frame } = at;
     this.element.hidden = !stage.link || !frame || at.stale || !stage.scene.classes.length;
     if (this.element.hidden) return;
-    const clients = frame.cohort.map((one) => one.id), pick = (label, options, present, act) => make("label", { class: "small" }, `${label} `, make("select", { "aria-label": label, change: (event) => stage.set(act(event.target.value)) }, ...options.map(([value, text]) => make("option", { value, selected: String(value) === String(present ?? "") }, text))));
+    const clients = frame.cohort.map((one) => one.id), pick = (label, options, present, act) => labelled(label, options, present, (value) => stage.set(act(value)));
     const models = [["", "choose a model"], ["end", "end"], ["start", "start"], ["aggregate", "aggregate"], ...(state.point ? [["point", "the point"]] : []), ...(state.mix ? [["weights", "your weights"]] : []), ...clients.map((id) => [`client ${id}`, `client ${id}`])];
     if (!models.some(([value]) => value === state.model)) models.push([state.model, state.model]);
     const rest = state.model ? [pick("against", [["", "none"], ...clients.map((id) => [id, `client ${id}`])], state.against, (value) => ({ against: value === "" ? null : Number(value), show: value === "" && state.show === "differs" ? "wrong" : state.show, more: 0 })),
@@ -48,8 +48,8 @@ class SamplesCard {
       const right = (label) => (label === card.truth ? "= " : "≠ ") + named(label);
       return make("li", { title: words }, picture, make("b", {}, named(card.truth)), make("span", {}, right(card.predicted)), card.against !== null && make("span", { class: "small" }, right(card.against)));
     });
-    const more = value.total > value.cards.length && make("button", { type: "button", click: () => stage.set({ more: state.more + 1 }) }, `More (${value.cards.length} of ${value.total})`);
-    return [this.confusion(value, named), make("p", { class: "small" }, `${value.total} samples: ${value.words}. `, picked && make("button", { type: "button", click: () => stage.set({ truth: null, predicted: null, more: 0 }) }, "All classes")), make("ul", { class: "cards" }, ...cards), more].filter(Boolean);
+    const more = value.total > value.cards.length && button({ click: () => stage.set({ more: state.more + 1 }) }, `More (${value.cards.length} of ${value.total})`);
+    return [this.confusion(value, named), make("p", { class: "small" }, `${value.total} samples: ${value.words}. `, picked && button({ click: () => stage.set({ truth: null, predicted: null, more: 0 }) }, "All classes")), make("ul", { class: "cards" }, ...cards), more].filter(Boolean);
   }
 
   // Rows: classes; columns: predictions. A click on a cell shows its samples.
@@ -59,7 +59,7 @@ class SamplesCard {
     const most = Math.max(1, ...confusion.flat());
     const rows = confusion.map((row, truth) => make("tr", {}, make("th", { scope: "row", title: named(truth) }, named(truth)), ...row.map((count, predicted) => {
       const here = state.truth === truth && state.predicted === predicted, share = Math.sqrt(count / most), words = `${count} of class ${named(truth)} predicted as ${named(predicted)}`;
-      const cell = make("button", { type: "button", "aria-pressed": String(here), "aria-label": words, title: words, click: () => stage.set(here ? { truth: null, predicted: null, more: 0 } : { truth, predicted, more: 0 }) }, count ? String(count) : "");
+      const cell = button({ "aria-pressed": String(here), "aria-label": words, title: words, click: () => stage.set(here ? { truth: null, predicted: null, more: 0 } : { truth, predicted, more: 0 }) }, count ? String(count) : "");
       cell.style.setProperty("--share", `${Math.round(60 * share)}%`);
       return make("td", { class: truth === predicted ? "right" : null }, cell);
     })));

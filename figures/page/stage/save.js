@@ -49,13 +49,11 @@ function pictureOf(stage) {
     const box = plate.getBoundingClientRect(), x = box.left - left, y = box.top - top, drawing = styled(over);
     for (const swatch of title.querySelectorAll("svg")) {
       const place = swatch.getBoundingClientRect(), line = styled(swatch);
-      for (const [name, value] of Object.entries({ x: place.left - left, y: place.top - top, width: place.width, height: place.height })) line.setAttribute(name, value);
-      parts.push(line);
+      parts.push(fill(line, { x: place.left - left, y: place.top - top, width: place.width, height: place.height }));
     }
     for (const { words, box: place, bold } of linesOf(title)) parts.push(text(words, place.left - left, place.top - top + place.height / 2 + 5, { "font-weight": bold ? 700 : 400 }));
     parts.push(shape("image", { href: canvas.toDataURL("image/png"), x, y, width: side, height: side, opacity: getComputedStyle(canvas).opacity }));
-    for (const [name, value] of Object.entries({ x, y, width: side, height: side })) drawing.setAttribute(name, value);
-    parts.push(drawing);
+    parts.push(fill(drawing, { x, y, width: side, height: side }));
     for (const { words, box: place } of linesOf(reading)) parts.push(text(words, place.left - left, place.top - top + place.height / 2 + 4, { "font-size": 12 }));
   }
   const bottom = Math.max(...boxes.map((box) => box.bottom)) - top, keys = [...stage.hall.key.children];

@@ -68,7 +68,7 @@ class Stage {
       run.curves = Object.fromEntries(Object.entries(run.series || {}).map(([name, text]) => [name, [...floatsOf(text)]]));
       run.ends = Object.fromEntries(Object.entries(run.spread || {}).map(([name, texts]) => [name, texts.map((text) => [...floatsOf(text)])]));
       const known = (run.accuracies || []).filter((value) => value !== null);
-      run.accuracy = known.length ? known.reduce((a, b) => a + b) / known.length : null;
+      run.accuracy = known.length ? meanOf(known) : null;
       run.shade = shadeOf(run.colour, this.dark.matches);
     }
     const seen = new Map(); // labels of two runs are never equal
@@ -184,7 +184,7 @@ class Stage {
     this.none = make("div", { class: "none-yet", hidden: true });
     this.spoken = make("p", { class: "unseen", role: "status" });
     this.complaint = make("p", { class: "warn complaint", role: "alert", hidden: true });
-    this.root.replaceChildren(head, this.rail.element, make(this.link ? "main" : "section", { class: "centre", "aria-label": "Landscapes" }, this.tools, this.complaint, this.none, this.hall.element, this.hall.key, this.tour.element, this.spoken), this.why.element, this.line.element);
+    this.root.replaceChildren(head, this.rail.element, make(this.link ? "main" : "section", { class: "centre", "aria-label": "Landscapes" }, this.tools, this.complaint, this.none, this.hall.element, this.hall.key, this.hall.about, this.tour.element, this.spoken), this.why.element, this.line.element);
     if (this.gallery) this.root.after(this.gallery.element);
     this.root.addEventListener("keydown", (event) => { if (event.key === "Escape") this.close(event.target); });
   }

@@ -5,11 +5,10 @@ const SIDES = { left: 58, right: 18, top: 16, gap: 12, bottom: 22 }, WIDE = 15; 
 class TimeLine {
   constructor(stage) {
     this.stage = stage;
-    this.play = make("button", { type: "button", class: "play", "aria-pressed": "false", click: () => stage.player.toggle() }, "▶ Play");
-    const pick = (label, field) => make("select", { "aria-label": label, change: (event) => stage.set({ [field]: event.target.value }) });
-    this.picks = { top: pick("First curve of the time line", "top"), below: pick("Second curve of the time line", "below") };
-    this.smooth = make("select", { "aria-label": "Smoothing of the curves", change: (event) => stage.set({ smooth: Number(event.target.value) }) }, ...SMOOTH.map((number) => make("option", { value: number }, number === 1 ? "not smoothed" : `mean of ${number} rounds`)));
-    this.all = make("button", { type: "button", hidden: true, click: () => stage.set({ span: null }) }, "All rounds");
+    this.play = button({ class: "play", "aria-pressed": "false", click: () => stage.player.toggle() }, "▶ Play");
+    this.picks = { top: picker("First curve of the time line", [], "", (top) => stage.set({ top })), below: picker("Second curve of the time line", [], "", (below) => stage.set({ below })) };
+    this.smooth = picker("Smoothing of the curves", SMOOTH.map((number) => [number, number === 1 ? "not smoothed" : `mean of ${number} rounds`]), 1, (number) => stage.set({ smooth: Number(number) }));
+    this.all = button({ hidden: true, click: () => stage.set({ span: null }) }, "All rounds");
     this.last = make("input", { type: "checkbox", change: (event) => { stage.set({ follow: event.target.checked }); stage.catchUp(); } });
     this.at = make("output", { class: "round-at" });
     this.plot = shape("svg", { class: "curves", role: "slider", tabindex: 0, "aria-label": "Round on the stage", "aria-description": "Arrow keys step through the rounds; plus and minus zoom, 0 shows all" });
@@ -58,13 +57,12 @@ class TimeLine {
     const places = this.height < 100 ? [[state.top, SIDES.top, tall + SIDES.gap]] : [[state.top, SIDES.top, 0.55 * tall], [state.below, SIDES.top + 0.55 * tall + SIDES.gap, 0.45 * tall]];
     const bands = places.map(([name, top, height]) => ({ name, top, height, about: numbers[name] || stage.scene.series[name] || { words: name, log: false }, curves: stage.runs.map((run) => ({ run, curve: this.curve(run, name) })).filter(({ run, curve }) => curve && (run.state !== "diverged" || state.runs.includes(run.key))) }));
     this.offer(numbers);
-    const mark = JSON.stringify([this.width, this.height, stage.version, state.runs, state.look, state.top, state.below, state.smooth, state.span, state.seeds, stage.dark.matches, stage.rounds.length, bands.map(({ curves }) => curves.map(({ run }) => run.key))]);
-    if (mark !== this.mark) {
-      this.mark = mark;
+    const drawnFrom = [this.width, this.height, stage.version, state.runs, state.look, state.top, state.below, state.smooth, state.span, state.seeds, stage.dark.matches, stage.rounds.length, bands.map(({ curves }) => curves.map(({ run }) => run.key))];
+    if (isNew(this, drawnFrom)) {
       this.plot.setAttribute("viewBox", `0 0 ${this.width} ${this.height}`);
       const parts = bands.flatMap((band) => this.band(band)), base = this.height - SIDES.bottom, [first, last] = this.rounds, within = (round) => round >= first && round <= last;
       for (const round of stage.rounds.filter(within)) parts.push(shape("circle", { cx: this.x(round), cy: base + 4, r: stage.rounds.length > 200 ? 1.2 : 2.6, class: "has" }));
-      const step = roundStep(last - first, this.width / 70);
+      const step = roundStep(Math.max((last - first) / (this.width / 70), 1));
       for (let round = Math.ceil(first / step) * step; round <= last; round += step) parts.push(shape("text", { x: this.x(round), y: this.height - 4, "text-anchor": "middle", class: "tick" }, String(round)));
       const flags = this.events(within);
       for (const { run, span } of flags) if (span) parts.push(shape("rect", { class: "event-span", x: this.x(Math.max(span[0], first)), y: SIDES.top, width: Math.max(this.x(Math.min(span[1], last)) - this.x(Math.max(span[0], first)), 2), height: base - SIDES.top, fill: run.shade }));
@@ -101,7 +99,7 @@ class TimeLine {
     const lines = curves.map(({ run, curve: { rounds, values: own, ends } }) => ({ run, points: of(rounds, own), ends: (ends || []).map((end) => of(rounds, end)) }));
     const ticked = lines.filter(({ run }) => on.has(run.key)), values = (ticked.length ? ticked : lines).flatMap(({ points, ends }) => [points, ...ends]).flatMap((points) => points.filter(([round]) => round >= first && round <= last).map(([, value]) => value)).filter(Number.isFinite);
     if (!values.length) return [shape("text", { x: SIDES.left, y: top + 14, class: "tick" }, `${words}: ${stage.asks.wanted.size && stage.link ? "not recorded, or being read" : "not recorded"}`)];
-    const low = values.reduce((a, b) => Math.min(a, b)), high = values.reduce((a, b) => Math.max(a, b)), y = (value) => (value < low || value > high ? NaN : top + height - ((value - low) / (high - low || 1)) * height);
+    const [low, high] = rangeOf(values), y = (value) => (value < low || value > high ? NaN : top + height - ((value - low) / (high - low || 1)) * height);
     const text = (value) => (name === "accuracy" ? `${(100 * value).toFixed(0)} %` : written(log ? 10 ** value : value, 2).replace("-", "−"));
     const parts = [shape("rect", { x: SIDES.left, y: top, width: Math.max(this.width - SIDES.left - SIDES.right, 0), height, class: "band" }),
       shape("text", { x: SIDES.left - 6, y: top + 9, "text-anchor": "end", class: "tick" }, text(high)), shape("text", { x: SIDES.left - 6, y: top + height, "text-anchor": "end", class: "tick" }, text(low))];
@@ -151,12 +149,12 @@ class TimeLine {
   move(round) {
     if (!this.line) return;
     const [first, last] = this.rounds, out = round < first || round > last;
-    for (const side of ["x1", "x2"]) this.line.setAttribute(side, this.x(round));
-    this.knob.setAttribute("cx", this.x(round));
+    fill(this.line, { x1: this.x(round), x2: this.x(round) });
+    fill(this.knob, { cx: this.x(round) });
     for (const one of [this.line, this.knob]) one.style.display = out ? "none" : "";
-    const { state } = this.stage, now = { valuemin: this.stage.firstRound, valuemax: this.stage.lastRound, valuenow: state.round, valuetext: `round ${state.round}` };
+    const { firstRound, lastRound, state } = this.stage;
     if (this.at.textContent !== `Round ${state.round}`) this.at.textContent = `Round ${state.round}`;
-    for (const [name, value] of Object.entries(now)) this.plot.setAttribute(`aria-${name}`, value);
+    fill(this.plot, { "aria-valuemin": firstRound, "aria-valuemax": lastRound, "aria-valuenow": state.round, "aria-valuetext": `round ${state.round}` });
   }
 
   // Zooms around the round on the stage; a factor of 0 shows all.
@@ -193,8 +191,7 @@ class TimeLine {
       if (!brush && Math.abs(event.clientX - from.x) < 6) return;
       const ends = [from.round, roundAt(event)].sort((a, b) => a - b).map((round) => this.x(round));
       if (!brush) { brush = shape("rect", { class: "brush", y: SIDES.top, height: this.height - SIDES.top - SIDES.bottom }); this.plot.append(brush); }
-      brush.setAttribute("x", ends[0]);
-      brush.setAttribute("width", ends[1] - ends[0]);
+      fill(brush, { x: ends[0], width: ends[1] - ends[0] });
     });
     const end = (event) => {
       fingers.delete(event.pointerId);
@@ -223,18 +220,12 @@ function overSeeds(answers) {
   if (!answers.length) return null;
   const { rounds } = answers[0], tables = answers.map((one) => { const values = floatsOf(one.values); return new Map(one.rounds.map((round, i) => [round, values[i]])); });
   const rows = rounds.map((round) => tables.map((table) => table.get(round)).filter(Number.isFinite)), of = (what) => rows.map((row) => (row.length ? what(row) : NaN));
-  return { rounds, values: of((row) => row.reduce((a, b) => a + b) / row.length), ends: answers.length > 1 ? [of((row) => Math.min(...row)), of((row) => Math.max(...row))] : undefined };
+  return { rounds, values: of(meanOf), ends: answers.length > 1 ? [of((row) => Math.min(...row)), of((row) => Math.max(...row))] : undefined };
 }
 
 // The mean of a value and as many on both sides as there are, of `wide` rounds at most.
 function mean(values, i, wide) {
   if (wide < 2) return values[i];
-  const half = Math.min((wide - 1) / 2, i, values.length - 1 - i), part = values.slice(i - half, i + half + 1).filter(Number.isFinite);
-  return part.length ? part.reduce((a, b) => a + b, 0) / part.length : NaN;
-}
-
-// A round number of rounds between ticks.
-function roundStep(span, most) {
-  const raw = Math.max(span / most, 1), power = 10 ** Math.floor(Math.log10(raw));
-  return [1, 2, 5, 10].find((times) => times * power >= raw) * power;
+  const half = Math.min((wide - 1) / 2, i, values.length - 1 - i);
+  return meanOf(values.slice(i - half, i + half + 1).filter(Number.isFinite));
 }

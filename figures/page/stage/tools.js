@@ -17,16 +17,14 @@ function detailOf(stage) {
   const through = frame && frame.through ? `The plane of ${stage.named(run)} goes through its clients ${frame.through.join(", ")}: u from the first to the second, v across, towards the third; 0 is their mean.` : "";
   const words = state.view === "path" ? ["The plane spans the first two principal components of the global models of all rounds. The dots are these models, projected onto it.", frame ? frame.samples : ""]
     : [through, "The same place in two pictures is equally far from that mean; it is not the same model.", run.proxy === false || !stage.link ? "" : `Proxy set: ${stage.scene.terms["Proxy set"]}`, "A client whose mark is hollow lies off the plane: the mark is its projection. Each mark says its distance.", frame ? frame.samples : ""];
-  const button = (text, act, more = {}) => make("button", { type: "button", click: act, ...more }, text);
-  const choice = (label, values, present, act) => make("label", {}, `${label} `, make("select", { change: (event) => act(event.target.value) }, ...values.map(([value, text]) => make("option", { value, selected: String(value) === String(present) }, text))));
   const splits = [["test", "test"], ["train", "training"], ...(run.proxy === false ? [] : [["proxy", "proxy set"]]), ...(frame && frame.cohort ? frame.cohort.map((one) => [`client ${one.id}`, `client ${one.id}'s`]) : [])];
   if (!splits.some(([value]) => value === state.split)) splits.push([state.split, stage.splitWords()]);
-  const live = stage.link ? [make("div", { class: "choices" }, choice("Samples of", splits, state.split, (split) => stage.set({ split })),
-    choice("at most", SAMPLES.map((value) => [value, value === "all" ? "all of them" : `${value} samples`]), state.samples, (value) => stage.set({ samples: value === "all" ? value : Number(value) })),
-    choice("Grid", POINTS.map((value) => [value, `${value} x ${value} models`]), state.points, (value) => stage.set({ points: Number(value) })))] : [];
+  const live = stage.link ? [make("div", { class: "choices" }, labelled("Samples of", splits, state.split, (split) => stage.set({ split })),
+    labelled("at most", SAMPLES.map((value) => [value, value === "all" ? "all of them" : `${value} samples`]), state.samples, (value) => stage.set({ samples: value === "all" ? value : Number(value) })),
+    labelled("Grid", POINTS.map((value) => [value, `${value} x ${value} models`]), state.points, (value) => stage.set({ points: Number(value) })))] : [];
   const detail = make("details", { class: "detail" }, make("summary", {}, "Detail"), make("div", {}, ...words.filter(Boolean).map((text) => make("p", {}, text)), ...live,
     make("label", {}, make("input", { type: "checkbox", checked: state.axes === "own", change: (event) => stage.set({ axes: event.target.checked ? "own" : "same" }) }), " Axes of its own for each picture"),
-    make("div", { class: "row" }, button("Turn the relief back", () => { stage.camera.reset(); stage.state.turn = null; stage.write(true); stage.redraw(); }), button("Numbers (CSV)", () => saveNumbers(stage)))));
+    make("div", { class: "row" }, button({ click: () => { stage.camera.reset(); stage.state.turn = null; stage.write(true); stage.redraw(); } }, "Turn the relief back"), button({ click: () => saveNumbers(stage) }, "Numbers (CSV)"))));
   detail.open = Boolean(stage.tools.querySelector("details[open]"));
   return detail;
 }

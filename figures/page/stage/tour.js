@@ -26,7 +26,7 @@ class Tour {
     const { tour } = this.stage.state, step = STEPS[tour - 1];
     this.element.hidden = !step;
     if (!step) { this.element.replaceChildren(); return; }
-    const button = (text, to) => make("button", { type: "button", click: () => this.go(to) }, text);
-    this.element.replaceChildren(make("h2", {}, `${tour} of ${STEPS.length}: ${step.title}`), make("p", {}, step.text(this.stage)), make("div", { class: "row" }, tour < STEPS.length ? button("Next", tour + 1) : button("Done", 0), tour > 1 && button("Back", tour - 1), tour < STEPS.length && button("End the tour", 0)));
+    const to = (text, number) => button({ click: () => this.go(number) }, text);
+    this.element.replaceChildren(make("h2", {}, `${tour} of ${STEPS.length}: ${step.title}`), make("p", {}, step.text(this.stage)), make("div", { class: "row" }, tour < STEPS.length ? to("Next", tour + 1) : to("Done", 0), tour > 1 && to("Back", tour - 1), tour < STEPS.length && to("End the tour", 0)));
   }
 }

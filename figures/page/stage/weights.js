@@ -16,10 +16,17 @@ class WeightsCard {
   get saved() { const { link, scene, state } = this.stage; return !link && state.mix && scene.what_if && JSON.stringify(ofMix(state.mix)) === JSON.stringify(scene.what_if.of) ? scene.what_if : null; }
 
   // What the round took: {weights, gamma}, and the answer with its loss.
-  get base() { if (this.saved) return { value: this.saved.own }; const { samples, split } = this.stage.state; return this.stage.asks.want("best", { run: this.stage.memberOf(this.stage.looked), round: this.round, rule: "own", split, samples }); }
+  get base() { return this.saved ? { value: this.saved.own } : this.stage.asks.want("best", this.about({ round: this.round, rule: "own" })); }
   get own() { return this.base.value || { gamma: 1, weights: Object.fromEntries(this.cohort.map((one) => [one.id, one.weight ?? 0])) }; }
   get present() { return this.draft || this.stage.state.mix; }
-  question(mix) { const { samples, split } = this.stage.state; return { run: this.stage.memberOf(this.stage.looked), round: mix.round, weights: mix.weights, gamma: mix.gamma, split, samples }; }
+  about(rest) { const { samples, split } = this.stage.state; return { run: this.stage.memberOf(this.stage.looked), ...rest, split, samples }; }
+  question({ round, weights, gamma }) { return this.about({ round, weights, gamma }); }
+
+  // Weights of the round, with four decimals, as an address has them.
+  mixed(gamma, weights) {
+    const few = Object.entries(weights).map(([id, weight]) => [id, Number(weight.toFixed(4))]);
+    return { run: this.stage.state.look, round: this.round, gamma: Number(gamma.toFixed(4)), weights: Object.fromEntries(few) };
+  }
 
   draw(at) {
     const { stage } = this, { state } = stage, { frame } = at;
@@ -27,34 +34,34 @@ class WeightsCard {
     if (this.element.hidden) { this.draft = null; this.mark = ""; this.sliders.replaceChildren(); this.presets.replaceChildren(); this.numbers.textContent = this.words.textContent = this.words.said = ""; return; }
     this.cohort = frame.cohort;
     this.round = at.round;
-    const mark = `${state.look} ${at.round} ${this.cohort.map((one) => one.id)} ${state.client}`;
-    if (mark !== this.mark) { this.mark = mark; this.draft = null; this.build(); }
+    if (isNew(this, [state.look, at.round, this.cohort.map((one) => one.id), state.client])) { this.draft = null; this.build(); }
     this.show();
   }
 
   build() {
     const { stage } = this, { client } = stage.state, picked = this.cohort.some((one) => one.id === client);
     const live = Boolean(stage.link), rules = !live ? [] : [["own", "The round's own"], ["equal", "Equal"], ["fedlaw", "FedLAW's"], ...(picked ? [[`without ${client}`, `Without client ${client}`]] : [])];
-    this.presets.replaceChildren(...rules.map(([rule, text]) => make("button", { type: "button", value: rule, title: rule === "fedlaw" ? stage.scene.terms.FedLAW : null, click: () => this.preset(rule) }, text)));
-    this.rows = new Map(this.cohort.map(({ id }) => {
-      const slider = make("input", { type: "range", min: 0, max: 1, step: 0.005, "aria-label": `Weight of client ${id}`, disabled: !live, input: (event) => this.moved(id, Number(event.target.value)), change: () => this.released() });
-      return [String(id), { slider, output: make("output", {}), row: null }];
-    }));
-    const slider = make("input", { type: "range", min: 0.5, max: 1.5, step: 0.005, "aria-label": "Sum of the weights", disabled: !live, input: (event) => this.changed((this.present || this.own).weights, Number(event.target.value)), change: () => this.released() }), output = make("output", {});
-    this.sum = { slider, output, row: make("label", { title: "FedLAW's gamma: the aggregate is the weighted mean times this factor" }, make("span", {}, "sum"), slider, output) };
-    this.sliders.replaceChildren(...[...this.rows].map(([id, one]) => make("label", {}, make("span", {}, `client ${id}`), one.slider, one.output)), this.sum.row);
+    this.presets.replaceChildren(...rules.map(([rule, text]) => button({ value: rule, title: rule === "fedlaw" ? stage.scene.terms.FedLAW : null, click: () => this.preset(rule) }, text)));
+    this.rows = new Map(this.cohort.map(({ id }) => [String(id), this.slider(`client ${id}`, [0, 1], (value) => this.moved(id, value), { "aria-label": `Weight of client ${id}` })]));
+    this.sum = this.slider("sum", [0.5, 1.5], (value) => this.changed((this.present || this.own).weights, value), { "aria-label": "Sum of the weights", title: "FedLAW's gamma: the aggregate is the weighted mean times this factor" });
+    this.sliders.replaceChildren(...[...this.rows.values(), this.sum].map(({ row }) => row));
+  }
+
+  slider(words, [min, max], moved, more) {
+    const slider = make("input", { type: "range", min, max, step: 0.005, disabled: !this.stage.link, input: () => moved(slider.valueAsNumber), change: () => this.released(), ...more }), output = make("output", {});
+    return { slider, output, row: make("label", {}, make("span", {}, words), slider, output) };
   }
 
   // The weight of one client; the others share the rest as before.
   moved(id, value) {
-    const { weights: before, gamma } = this.present || this.own, rest = Object.entries(before).filter(([one]) => one !== String(id)), sum = rest.reduce((all, [, weight]) => all + weight, 0);
+    const { weights: before, gamma } = this.present || this.own, rest = Object.entries(before).filter(([one]) => one !== String(id)), sum = sumOf(rest.map(([, weight]) => weight));
     const weights = Object.fromEntries(Object.entries(before).map(([one, weight]) => [one, one === String(id) ? value : sum > 1e-9 ? (weight / sum) * (1 - value) : (1 - value) / rest.length]));
     this.changed(weights, gamma);
   }
 
   // Weights and their sum, while a slider is moved.
   changed(weights, gamma) {
-    this.draft = { run: this.stage.state.look, round: this.round, gamma: Number(gamma.toFixed(4)), weights: Object.fromEntries(Object.entries(weights).map(([one, weight]) => [one, Number(weight.toFixed(4))])) };
+    this.draft = this.mixed(gamma, weights);
     this.show();
     this.stage.mixMark = this.markOf();
     this.stage.redraw();
@@ -63,15 +70,14 @@ class WeightsCard {
   released() { const mix = this.draft; this.draft = null; if (mix) this.stage.set({ mix }, { replace: Boolean(this.stage.state.mix) }); }
 
   async preset(rule) {
-    const { stage } = this, { state } = stage, run = state.look, round = this.round, where = this.mark;
+    const { stage, mark: where } = this;
     if (rule === "own") { this.draft = null; stage.set({ mix: null }); return; }
     this.words.said = "";
     this.words.textContent = rule === "fedlaw" ? "Learning the weights on the proxy set ..." : "Evaluating ...";
     try {
-      const value = await stage.link.ask("best", { run: stage.memberOf(stage.looked), round, rule, split: state.split, samples: state.samples });
+      const value = await stage.link.ask("best", this.about({ round: this.round, rule }));
       if (where !== this.mark) return;
-      const weights = Object.fromEntries(Object.entries(value.weights).map(([id, weight]) => [id, Number(weight.toFixed(4))]));
-      const mix = { run, round, gamma: Number(value.gamma.toFixed(4)), weights };
+      const mix = this.mixed(value.gamma, value.weights);
       this.note = { of: JSON.stringify(mix), words: value.words, rule };
       stage.set({ mix });
     } catch (reason) { if (where === this.mark) this.words.textContent = String(reason.message || reason); }
@@ -83,30 +89,28 @@ class WeightsCard {
 
   // What a file has of the present weights; null where there are none.
   async toSave() {
-    const { stage } = this, { mix, samples, split } = stage.state;
+    const { link, state: { mix } } = this.stage;
     if (!mix) return null;
-    const own = { run: stage.memberOf(stage.looked), round: mix.round, rule: "own", split, samples };
-    const [value, base] = await Promise.all([stage.link.ask("weights", this.question(mix)), stage.link.ask("best", own)]);
-    return { of: ofMix(mix), value, own: base, words: this.rule(mix) };
+    const [value, own] = await Promise.all([link.ask("weights", this.question(mix)), link.ask("best", this.about({ round: mix.round, rule: "own" }))]);
+    return { of: ofMix(mix), value, own, words: this.rule(mix) };
   }
 
   // Sliders and numbers of the present weights, against those of the round's own.
   show() {
-    const { stage } = this, mix = this.present, { weights } = mix || this.own, sum = Object.values(weights).reduce((all, one) => all + one, 0) || 1;
+    const { stage } = this, mix = this.present, { weights } = mix || this.own, sum = sumOf(Object.values(weights)) || 1;
     for (const one of this.presets.children) one.setAttribute("aria-pressed", String(one.value === (mix ? this.given(mix)?.rule : "own")));
-    for (const [id, { slider, output }] of this.rows) {
-      const share = (weights[id] ?? 0) / sum;
-      if (document.activeElement !== slider || !this.draft) slider.value = share;
-      output.textContent = share.toFixed(2);
-    }
-    const gamma = (mix || this.own).gamma, { slider: scale, output: total, row } = this.sum;
-    row.hidden = [gamma, this.own.gamma].every((one) => Math.abs(one - 1) < 5e-5); // of rounds whose weights sum to 1
-    if (document.activeElement !== scale || !this.draft) scale.value = gamma;
-    total.textContent = gamma.toFixed(3);
+    const put = ({ slider, output }, value, digits) => {
+      if (document.activeElement !== slider || !this.draft) slider.value = value;
+      output.textContent = value.toFixed(digits);
+    };
+    for (const [id, one] of this.rows) put(one, (weights[id] ?? 0) / sum, 2);
+    const { gamma } = mix || this.own;
+    put(this.sum, gamma, 3);
+    this.sum.row.hidden = [gamma, this.own.gamma].every((one) => Math.abs(one - 1) < 5e-5); // of rounds whose weights sum to 1
     const { base } = this;
     if (this.saved) this.asked = { value: this.saved.value };
     else if (mix && (!this.asked || !this.asked.pending || !this.draft)) this.asked = stage.asks.want("weights", this.question(mix));
-    else if (mix && this.draft) { stage.asks.wanted.add([...stage.asks.entries].find(([, entry]) => entry === this.asked)?.[0]); this.again = true; }
+    else if (mix) stage.asks.wanted.add([...stage.asks.entries].find(([, entry]) => entry === this.asked)?.[0]);
     const now = mix ? this.asked : base;
     this.numbers.classList.toggle("stale", Boolean(now.pending));
     const error = now.error || base.error;
@@ -130,8 +134,8 @@ class WeightsCard {
     const { frame, stale } = stage.land.frame(stage.looked), value = this.saved ? this.saved.value : !this.draft && stage.asks.want("weights", this.question(mix)).value;
     if (!frame || stale) return null;
     if (value && value.mark) return { name: "your weights", kind: "mix", ...value.mark, loss: value.loss };
-    const sum = Object.values(mix.weights).reduce((all, one) => all + one, 0) || 1;
-    const along = (axis) => Object.entries(mix.weights).reduce((all, [id, weight]) => all + (weight / sum) * (frame.marks.find((mark) => mark.name === `client ${id}`)?.[axis] ?? 0), 0);
+    const sum = sumOf(Object.values(mix.weights)) || 1, placeOf = (id) => frame.marks.find((mark) => mark.name === `client ${id}`);
+    const along = (axis) => sumOf(Object.entries(mix.weights).map(([id, weight]) => (weight / sum) * (placeOf(id)?.[axis] ?? 0)));
     return { name: "your weights", kind: "mix", u: along("u"), v: along("v"), away: 0, loss: null };
   }
 }

@@ -46,7 +46,7 @@ function wholeRun(stage, run, at) {
   const verdict = make("p", { class: "small" }, value ? termed(value.verdict, terms, seen) : words);
   const answers = value ? value.findings.map((one) => {
     const client = one.client ?? null, show = client !== null && [`Show client ${client}`, () => stage.set({ client })], draw = one.figure && [`Figure ${one.figure}`, () => stage.gallery.open(one.figure)];
-    return make("li", {}, make("b", {}, one.title || one.name), one.number && make("span", { class: "small" }, " ", termed(one.number, terms, seen)), make("p", {}, termed(one.text + (one.advice ? `; ${one.advice}` : ""), terms, seen)), ...[show, draw].filter(Boolean).map(([text, act]) => make("button", { type: "button", click: act }, text)));
+    return make("li", {}, make("b", {}, one.title || one.name), one.number && make("span", { class: "small" }, " ", termed(one.number, terms, seen)), make("p", {}, termed(one.text + (one.advice ? `; ${one.advice}` : ""), terms, seen)), ...[show, draw].filter(Boolean).map(([text, act]) => button({ click: act }, text)));
   }) : [];
   return make("section", { class: "diagnosis" }, make("h3", {}, "The whole run"), verdict, make("ul", {}, ...answers));
 }
@@ -81,7 +81,7 @@ function pointCard(stage) {
   const { frame } = land.frame(stage.looked), parts = frame && land.weights(frame, spot), sum = parts && `Here ${stage.named(stage.looked)} = ${parts.map(([id, weight]) => `${written(Number(weight.toFixed(2)), 3)} client ${id}`).join(" + ").replaceAll("+ -", "− ").replace("-", "−")}.`;
   const surface = land.surface(stage.looked), between = surface && !stage.link ? ` between ${surface.rows} x ${surface.columns} evaluated models: ${stage.networks.why(stage.looked)}` : "";
   const source = waits ? "interpolated; the exact value is coming" : any ? `evaluated exactly on ${any.samples} samples${stage.link ? "" : " by this page"}${any.statistics === "recomputed" ? ", statistics of batch normalisation recomputed" : ""}${rough ? "; ≈: interpolated" : ""}` : `interpolated${between}`;
-  const forget = make("button", { type: "button", class: "plain", "aria-label": "Forget the point", click: () => stage.pickPoint(null) }, "×");
+  const forget = button({ class: "plain", "aria-label": "Forget the point", click: () => stage.pickPoint(null) }, "×");
   return make("section", { class: `point${waits ? " waits" : ""}` }, make("h3", {}, `Point (${spot.map((part) => written(part, 3)).join(", ")})`, forget), make("table", {}, make("tbody", {}, ...rows)), sum && make("p", { class: "small sum" }, sum),
     own && classBars(own.class_error, stage), make("p", { class: "small" }, `${stage.quantity}, ${source}. Same distances from the mean of the three clients; other parameters in each run.`));
 }

@@ -155,12 +155,8 @@ for (const box of document.querySelectorAll("[data-method]")) {
 for (const button of document.querySelectorAll("[data-download]")) {
   button.addEventListener("click", () => {
     const plot = button.closest("figure").querySelector(".plot");
-    const link = document.createElement("a");
     const about = isPicture(plot) ? `-${picker.value.replace(/[^\w.-]+/g, "-")}` : "";
-    link.href = URL.createObjectURL(new Blob([csv(figureOf(plot))], { type: "text/csv" }));
-    link.download = `${plot.dataset.figure}${about}.csv`;
-    link.click();
-    URL.revokeObjectURL(link.href);
+    download(`${plot.dataset.figure}${about}.csv`, csv(figureOf(plot)), "text/csv");
   });
 }
 for (const query of [dark, phone]) query.addEventListener("change", () => { paintSwatches(); renew(() => true); });

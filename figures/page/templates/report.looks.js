@@ -29,21 +29,7 @@ function template() {
   return { layout };
 }
 
-function luminance(channels) {
-  const [r, g, b] = channels.map((part) => (part <= 10.31 ? part / 3294.6 : ((part / 255 + 0.055) / 1.055) ** 2.4));
-  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-}
-
-// A method's colour, made paler on a dark page until it stands out from it (3 : 1, as WCAG asks of graphics).
-function legible(colour) {
-  if (ground().light || typeof colour !== "string" || !/^#[0-9a-f]{6}$/i.test(colour)) return colour;
-  const channels = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
-  const behind = luminance([20, 24, 28]) + 0.05;
-  for (let step = 0; step < 20 && (luminance(channels) + 0.05) / behind < 3; step++) {
-    channels.forEach((part, at) => { channels[at] = part + 0.1 * (255 - part); });
-  }
-  return `rgb(${channels.map(Math.round).join(",")})`;
-}
+const legible = (colour) => (typeof colour === "string" ? shadeOf(colour, !ground().light) : colour); // as on the stage
 
 // Curves and points are drawn on the page itself; what lies on a map keeps the map's colours.
 function recolour(figure) {

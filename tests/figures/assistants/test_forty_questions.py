@@ -6,6 +6,7 @@ import shutil
 
 import numpy as np
 import pytest
+import tiny
 import torch
 
 from drift.runs.registry import registered
@@ -264,6 +265,18 @@ def test_what_takes_long_states_its_cost_first(ask, fedavg):
             call(0.5)
         call(1e9)
     ask.analyse(fedavg.name, "eigen_rounds", {"k": 1, "rounds": [2]}, seconds=0.5)  # known from the call above
+
+
+def test_runs_of_one_method_are_told_apart_by_their_settings(runs, tmp_path):
+    other = [tiny.trained(tmp_path, f"clients.partition.concentration={value}") for value in (0.5, 2.0)]
+    for run in (runs[0], runs[2]):
+        shutil.copytree(run.folder, tmp_path / run.name)
+    (tmp_path / other[1].name / "run.json").write_text("{")
+    told = {row["name"]: row.get("settings") for row in Questions(tmp_path).list_runs()["runs"]}
+    key = "clients.partition.concentration"
+    assert told == {runs[0].name: {key: 1.0}, other[0].name: {key: 0.5}, other[1].name: None, runs[2].name: None}
+    (row,) = Questions(tmp_path).list_runs(other[0].name)["runs"]
+    assert row["settings"] == {key: 0.5}, "the others of the method count, though they are not listed"
 
 
 def test_a_long_result_has_ranges_and_its_values_by_name(ask, fedavg, monkeypatch):

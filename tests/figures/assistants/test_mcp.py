@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import sys
+from importlib.metadata import version
 
 import pytest
 
@@ -22,7 +23,8 @@ def asked(folder, *calls):
     async def talk():
         settings = StdioServerParameters(command=sys.executable, args=command, env=dict(os.environ))
         async with stdio_client(settings) as streams, ClientSession(*streams) as session:
-            await session.initialize()
+            told = (await session.initialize()).server_info
+            assert (told.name, told.version) == ("fedscape", version("fedscape"))
             tools = (await session.list_tools()).tools
             return tools, [await session.call_tool(name, arguments) for name, arguments in calls]
 

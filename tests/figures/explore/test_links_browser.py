@@ -43,7 +43,7 @@ def test_a_link_of_another_site_or_port_opens_at_the_first_click_and_starts_noth
     page.click("#bare")
     assert "led here" in page.text_content("body")
     page.click("a")
-    page.wait_for_selector("text=The token is missing")
+    page.wait_for_selector("text=or has no token")
 
     page.goto(f"http://{host}:{elsewhere}/")
     page.click("#token")
@@ -72,7 +72,7 @@ def test_a_bookmark_opens_again_after_a_restart_once_the_new_address_was_opened(
         page.goto("about:blank")
     with exploring(folder, "--port", str(urlsplit(address).port)) as again:
         page.goto(bookmark)
-        page.wait_for_selector("text=The token is missing or of an earlier start")
+        page.wait_for_selector("text=This address is of an earlier start or has no token. Open the one that")
         page.goto(again)
         idle(page)
         page.goto("about:blank")

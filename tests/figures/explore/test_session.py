@@ -10,6 +10,7 @@ import tiny
 from asking import page, unpacked
 
 from drift.simulation.simulate import simulate
+from figures.axes.units import ABSENT
 from figures.explore.answers import landscape as landscape_module
 from figures.explore.session import plain_line
 
@@ -45,7 +46,8 @@ def test_the_scene_has_runs_of_all_seeds_with_their_curves(opened, folder):
     seeds = [opened.workspace.runs.run(one["name"]).metrics().accuracy.values for one in entry["names"]]
     assert entry["accuracies"] == pytest.approx([values.mean() for values in seeds])
     assert (entry["state"], entry["note"], entry["planned"]) == ("complete", "", 3)
-    assert ["local.lr", "0.05"] in [list(pair) for pair in entry["text"]]
+    told = dict(map(tuple, entry["text"]))
+    assert (told["local.lr"], told["local.steps"]) == ("0.05", ABSENT)
     assert ["method.mu", "0.1"] in [list(pair) for pair in by_label(scene)["FedProx"]["settings"]]
     assert scene["suggested"] == [one["key"] for one in scene["runs"]] and scene["none_yet"] == ""
     assert scene["classes"] == list(map(str, run.dataset.classes)) and scene["unit"] == "nats"

@@ -98,6 +98,9 @@ def test_every_state_is_one_plain_line_in_every_view(opened, folder):
                     assert opened.locator("#stage .sentences li").count() == 4
                 elif state == "damaged" and view == "map":
                     assert shown[0].startswith("No landscape, because this run is damaged: "), name
+                elif name == "bare" and view == "path":
+                    assert opened.locator("#stage .mark.round").count() == 3, "it has its places, without a map"
+                    assert "its path has no map" in opened.text_content("#stage .reading")
                 assert shown or opened.locator("#stage .plate:visible").count() == 1, (name, view)
         assert opened.locator("#stage .jobs .warn").count() == 0, "said on the card of the run, and only there"
         opened.goto("about:blank")  # before the server ends

@@ -59,8 +59,11 @@ def test_settings_are_found_by_the_key_of_a_sweep(crossed):
 def test_rows_with_ima_follow_their_own_method():
     given = ["ima", "lss", "fedprox+ima", "fedavg", "fedprox", "lss+ima"]
     assert setting_text.sort_rows(given) == ["fedavg", "ima", "lss", "lss+ima", "fedprox", "fedprox+ima"]
-    assert [setting_text.value_text(value) for value in (0.05, 3, True, None, "exp", {"name": "ima", "window": 3})] == [
+    some = (0.05, 0.10000000149011612, 20240101, 3, True, None, "exp", {"name": "ima", "window": 3})
+    assert [setting_text.value_text(value) for value in some] == [
         "0.05",
+        "0.1",
+        "20240101",
         "3",
         "true",
         "without",

@@ -12,6 +12,7 @@ import pytest
 from drift.config.load import read, validated
 from drift.runs.run import Run
 from drift.simulation.simulate import simulate
+from figures.axes.units import ABSENT
 from figures.page.configuration import configuration
 from figures.page.content import content
 from figures.page.named_figures import FIGURES, DrawnFigure
@@ -146,6 +147,10 @@ def test_progress_counts_runs(runs, tmp_path):
 def test_two_settings_of_a_method_are_told_apart(runs, tmp_path):
     other = simulate(read(runs[0].experiment, "local.lr=0.1", "rounds=2"), runs=tmp_path)
     assert list(groups([*runs, other, runs[0]])) == ["fedavg, rounds 3, lr 0.05", "fedavg, rounds 2, lr 0.1", "fedlaw"]
+    near = simulate(read(runs[0].experiment, "local.lr=0.050001", "rounds=2"), runs=tmp_path)
+    rows = dict(configuration(groups([runs[0], other, near, runs[2]]))["differing"]["rows"])
+    assert rows["local.lr"] == ["0.05", "0.1", "0.050001", "0.05"] and rows["rounds"] == ["3", "2", "2", "3"]
+    assert rows["method.server_epochs"] == [ABSENT] * 3 + ["3"], "what a method has not is a dash"
     text = report([runs[0], other], tmp_path / "r.html", points=4).read_text()
     assert "FedAvg, rounds 2, lr 0.1" in text and "trajectory:fedavg, rounds 3, lr 0.05" in embedded(text)
 

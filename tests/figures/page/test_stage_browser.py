@@ -158,6 +158,16 @@ def test_the_difference_is_the_one_minus_the_other(opened, content):
     assert read == pytest.approx(wanted, abs=1e-5)
     scale = page.evaluate(f"{PICTURE}[1].shown.scale")
     assert scale["low"] == -scale["high"] and scale["difference"]
+    assert page.locator(".reading").nth(1).text_content() == "Blue: FedLAW lies lower; red: FedAvg does"
+    red, _, blue = page.evaluate(f"[...{VIEW}.tables.difference.slice(0, 3)]")
+    assert blue > red, "below zero"
+
+
+def test_what_dots_and_arrows_are_stands_below_the_pictures(opened):
+    page = opened("#round=2&runs=fedavg&view=map")
+    for view, words in (("map", "Dots: clients"), ("relief", "Dots: clients"), ("path", "the global model after each")):
+        page.evaluate(f"{VIEW}.set({{ view: {view!r} }})")
+        assert words in page.locator("#stage .about").text_content()
 
 
 def test_all_pictures_have_one_scale_and_one_extent(opened):

@@ -149,10 +149,12 @@ SIZES = [(1920, 1080), (1400, 900), (1280, 720), (1024, 768), (900, 600), (390, 
 OVERLAPS = """() => {
     const boxes = selector => [...document.querySelectorAll(selector)].map(one => one.getBoundingClientRect());
     const meet = (a, b) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1;
-    const parts = boxes('#stage :is(.tour, .tools, .picture-title, .plate, .reading, .keys)')
+    const parts = boxes('#stage :is(.tour, .tools, .picture-title, .plate, .reading, .keys, .about)')
         .filter(one => one.width && one.height);
     return parts.flatMap((a, i) => parts.slice(i + 1).filter(b => meet(a, b)).map(b => [a.toJSON(), b.toJSON()])); }"""
 """Pairs of parts of the stage that lie over one another."""
+LAID_OUT = """async () => { for (let frame = 0; frame < 4; frame++) await new Promise(requestAnimationFrame); }"""
+"""Waits until the sizes of pictures have followed those of the page."""
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]} x {size[1]}")
@@ -170,7 +172,7 @@ def test_one_to_four_landscapes_lie_beside_one_another_without_overlap(opened, c
     for number in (1, 2, 3, 4):
         for view in ("map", "difference"):
             page.evaluate(CHANGE, [number, view])
-            page.wait_for_timeout(50)
+            page.evaluate(LAID_OUT)
             assert page.evaluate(OVERLAPS) == [], (number, view)
             cut = page.evaluate("""[...document.querySelectorAll('#stage .picture-title *')].filter(one =>
                 one.scrollWidth > one.clientWidth + 1 && getComputedStyle(one).display !== 'inline').length""")
@@ -188,13 +190,13 @@ def test_one_to_four_landscapes_lie_beside_one_another_without_overlap(opened, c
         assert table <= 0, "the bars of the clients are seen whole"
     line = page.locator("#stage .timeline").bounding_box()
     page.evaluate(f"{VIEW}.set({{ view: 'difference', tour: 4 }})")
-    page.wait_for_timeout(50)
+    page.evaluate(LAID_OUT)
     assert page.evaluate(OVERLAPS) == [] or height < 800, (
         "the tour lies over nothing; a low window scrolls its pictures"
     )
     if width <= 600:
         page.evaluate(f"{VIEW}.set({{ view: 'map', tour: 0 }}); scrollTo(0, 0)")
-        page.wait_for_timeout(50)
+        page.evaluate(LAID_OUT)
         first = page.locator("#stage .picture .ground").first.bounding_box()
         assert first["y"] + first["height"] < page.locator("#stage .timeline").bounding_box()["y"], "the map is whole"
     if width <= 1000:
