@@ -43,18 +43,9 @@ def by_identity(files: Path) -> Recorded:
 
 def runs_of(items: Sequence[PlanItem], plan: Plan, recorded: Recorded) -> list[RecordedRun]:
     """Recorded runs of items, each once, but for those that diverged: they have no last rounds to compare."""
-    return [run for run in _recorded_of(items, plan, recorded) if not run.diverged]
-
-
-def diverged_of(items: Sequence[PlanItem], plan: Plan, recorded: Recorded) -> list[RecordedRun]:
-    """Recorded runs of items that diverged, each once."""
-    return [run for run in _recorded_of(items, plan, recorded) if run.diverged]
-
-
-def _recorded_of(items: Sequence[PlanItem], plan: Plan, recorded: Recorded) -> list[RecordedRun]:
     selected = {key: recorded[key] for unit in _units(items, plan) if (key := unit.identity) in recorded}
     _require_one_start(list(selected.values()))
-    return list(selected.values())
+    return [run for run in selected.values() if not run.diverged]
 
 
 def ask(claim: Claim, runs: Sequence[records.Observed]) -> None:
