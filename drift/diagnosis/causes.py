@@ -145,7 +145,8 @@ def ranked(run: Run, tests: xr.Dataset, long: xr.Dataset | None, clients: xr.Dat
 
 def _order(cause: Cause) -> tuple[bool, bool, bool, float]:
     """Clear causes first, then what was followed; within these longer training comes last, as it costs more."""
-    return not cause.clear, not cause.followed, cause.change == LONGER, -_finite(cause.share)
+    share = cause.share if isfinite(cause.share) else -inf
+    return not cause.clear, not cause.followed, cause.change == LONGER, -share
 
 
 def gain_of(long: xr.Dataset, name: str) -> tuple[np.ndarray, float, float]:
@@ -211,7 +212,3 @@ def _share(tests: xr.Dataset, name: str) -> float:
     values = (tests.gain.sel(change=name) / tests.loss).values
     finite = values[np.isfinite(values)]
     return float(finite.mean()) if len(finite) else 0.0
-
-
-def _finite(value: float) -> float:
-    return value if isfinite(value) else -inf

@@ -66,7 +66,7 @@ def client_deviations(run: Run) -> xr.Dataset:
         "excess": excess,
         "ratio": ratio,
         "cosine_z": robust(means["cosine"]),
-        "length_z": robust(_log(means["length"])),
+        "length_z": robust(np.log(means["length"], out=np.full(len(samples), np.nan), where=means["length"] > 0)),
         "excess_z": robust(excess * np.sqrt(samples)),
     }
     variables = {name: ("client", column) for name, column in columns.items()}
@@ -138,10 +138,6 @@ def _mean(values: np.ndarray) -> np.ndarray:
     finite = np.isfinite(values)
     total = np.where(finite, values, 0.0).sum(0)
     return np.divide(total, finite.sum(0), out=np.full(values.shape[1], np.nan), where=finite.any(0))
-
-
-def _log(values: np.ndarray) -> np.ndarray:
-    return np.log(values, out=np.full(len(values), np.nan), where=values > 0)
 
 
 _UPDATES = {

@@ -1,7 +1,6 @@
 """Flower apps recorded as runs: a strategy that records, and a mod that sends client numbers.
 
-Works with the message interface (`flwr.serverapp.strategy`), in simulation and in deployment. Of fedscape it needs
-numpy only, so that it fits Flower's pinned dependencies.
+Works with the message interface (`flwr.serverapp.strategy`). It needs numpy only, as Flower pins its dependencies.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ import numpy as np
 from drift.record.early_warning import Stop, stop_test
 from drift.record.flat_arrays import State, arrays_by_name
 from drift.record.recorder import Recorder
+from drift.record.tensor_parts import Narrow, entry_index
 
 __all__ = ["client_number", "recorded"]
 
@@ -26,6 +26,7 @@ Strategy = TypeVar("Strategy")
 
 _LOG = logging.getLogger("flwr")
 _NAME = "fedscape"
+_FAILURES = (ValueError, LookupError, RuntimeError, OSError, TypeError, AttributeError)
 _HOOKS, _ASKS = ("start", "configure_train", "aggregate_train", "aggregate_evaluate"), ("configure_evaluate",)
 
 
@@ -34,6 +35,7 @@ def recorded(
     folder: str | Path | None = None,
     *,
     model: State | None = None,
+    narrow: Callable[[Any], Narrow] = lambda message: True,
     stop: Stop | str | None = None,
     **options: Any,
 ) -> Strategy:
@@ -41,23 +43,22 @@ def recorded(
 
         strategy = drift.recorded(FedAvg(), "runs/mine", name="mine", data="digits", seed=3, settings={"lr": 0.1})
 
-    It is the same object of the same class with the same results; messages are read, not changed. Of a strategy that
-    wraps another one (differential privacy), either can be recorded: the outer one with the models that clients sent,
-    the inner one with the changed models. If recording fails during training (a full disk, a global model that is not
-    finite), that is logged once, and training continues without it.
+    It is the same object with the same results. Of a strategy that wraps another one (differential privacy), either can
+    be recorded: the outer one with the models that clients sent, the inner one with the changed models. If recording
+    fails during training (as on a full disk), that is logged once, and training continues without it.
 
     Clients have their numbers if the ClientApp has the mod `client_number`, else those of nodes in order of appearance.
-    Models are recorded in the type of `model` or of the first arrays, float32 as a rule, also if a strategy computes
-    in float64. Metrics of an `evaluate_fn` keep their names; those of the clients begin with `clients_` and `train_`.
-    `train_failed` is the number of clients whose reply has an error or no model, in rounds that have such. Clients that
-    were sent leading blocks of its tensors (HeteroFL) are recorded as narrow; other smaller tensors end the record.
+    Models have the type of `model` or of the first arrays, float32 as a rule. Metrics of an `evaluate_fn` keep their
+    names; those of the clients begin with `clients_` and `train_`. `train_failed` counts replies with an error or
+    without a model. Smaller tensors end the record, but for leading blocks that a client was sent (HeteroFL), and those
+    that `narrow` states.
 
     Args:
         strategy: Any strategy, with or without its own `start`.
         folder: Folder of the run, continued if it has rounds; None: a new one in `runs`, named after the strategy.
         model: Module with frozen or tied parameters; None: by the names of the arrays, see `FlatArrays.of`.
-        stop: "early warning", or a function as `drift.record.recorder.Recorder` takes it. When it has a reason, that is
-            logged and in `run.json`; the remaining rounds then ask no client.
+        narrow: Of a message to a client, the indices of its smaller tensors by name, a list per axis: {"w": [[2, 0]]}.
+        stop: "early warning", or a function as `Recorder` takes it. Its reason is logged, and no client asked again.
         options: Of `drift.record.recorder.Recorder`; the default of `method` is the name of the strategy's class.
 
     Raises:
@@ -70,7 +71,7 @@ def recorded(
     options.setdefault("method", type(strategy).__name__)
     recorder = Recorder(folder or _new_folder(type(strategy).__name__), model, **options)
     stop_test(stop, 1)  # refuses an unknown word at once; the number of rounds is known where the training starts
-    recording = _Recording(strategy, recorder, stop)
+    recording = _Recording(strategy, recorder, stop, narrow)
     for name in recording.original:
         setattr(strategy, name, _Hook(getattr(recording, name)))
     return strategy
@@ -79,12 +80,10 @@ def recorded(
 def client_number(message: Any, context: Any, call_next: Callable[[Any, Any], Any]) -> Any:
     """Mod that sends the partition number of a client to the server: `ClientApp(mods=[client_number])`.
 
-    Without it clients are distinguished by their nodes, whose numbers Flower draws for every run. The number is sent in
-    an additional record, which strategies do not read.
+    Without it clients are nodes, whose numbers Flower draws for every run. Strategies do not read the record it adds.
 
     Args:
-        message: From the server.
-        context: Of the node, whose `partition-id` is sent.
+        message, context: As the ClientApp receives them.
         call_next: The ClientApp, or its next mod.
     """
     from flwr.app import ConfigRecord
@@ -96,13 +95,11 @@ def client_number(message: Any, context: Any, call_next: Callable[[Any, Any], An
 
 
 def _new_folder(name: str) -> Path:
-    """The first of runs/fedavg, runs/fedavg-2 and so on that does not exist."""
     folders = (Path("runs") / f"{name.lower()}{f'-{number}' if number > 1 else ''}" for number in count(1))
     return next(folder for folder in folders if not folder.exists())
 
 
 def _explain(strategy: Any, absent: str) -> str:
-    """Why a strategy cannot be recorded, and what to do."""
     name, new = type(strategy).__name__, "flwr.serverapp.strategy (since Flower 1.21)"
     if callable(getattr(strategy, "aggregate_fit", None)):
         advice = f"import {name} from {new}, with an app of messages, or use drift.Recorder in your aggregate_fit"
@@ -117,15 +114,13 @@ class _Hook(partial[Any]):
 class _Recording:
     """State of the recording of a strategy; a round is written when its last metric is known."""
 
-    def __init__(self, strategy: Any, recorder: Recorder, stop: Stop | str | None) -> None:
-        self.strategy, self.recorder, self.stop = strategy, recorder, stop
+    def __init__(self, strategy: Any, recorder: Recorder, stop: Any, narrow: Callable[[Any], Narrow]) -> None:
+        self.strategy, self.recorder, self.stop, self.narrow = strategy, recorder, stop, narrow
         self.original = {name: getattr(strategy, name) for name in _HOOKS + _ASKS if hasattr(strategy, name)}
-        self.begun: dict[str, np.ndarray] = {}
-        self.globals: dict[str, np.ndarray] = {}
-        self.blocks: dict[int, dict[str, Any]] = {}
+        self.begun, self.globals = dict[str, np.ndarray](), dict[str, np.ndarray]()
+        self.blocks: dict[int, tuple[dict[str, Any], Narrow]] = {}
         self.pending: dict[str, Any] | None = None
-        self.evaluated = False
-        self.stopped = False
+        self.evaluated = self.stopped = False
 
     def start(self, *args: Any, **kwargs: Any) -> Any:
         bound = inspect.signature(self.original["start"]).bind(*args, **kwargs)
@@ -152,9 +147,14 @@ class _Recording:
         messages = list(self.original["configure_train"](server_round, arrays, config, grid))
         sent = [self._model(message) for message in messages]
         complete = bool(sent) and self._shapes(sent[0]) == self._shapes(self.globals)
-        alike = complete and all(_equal(sent[0], other) for other in sent)
-        self.begun = arrays_by_name(sent[0]) if alike else self.globals
-        self.blocks = {message.metadata.dst_node_id: self._blocks(message) for message in messages}
+        stored = [{name: record[name].data for name in record or ()} for record in sent]
+        alike = complete and all(data == stored[0] for data in stored)
+        self.begun, self.blocks = arrays_by_name(sent[0]) if alike else self.globals, {}
+        try:
+            for message in [] if self.stopped else messages:
+                self.blocks[message.metadata.dst_node_id] = self._blocks(message)
+        except _FAILURES as reason:
+            self._end(reason)
         return messages
 
     def aggregate_train(self, server_round: int, replies: Iterable[Any]) -> Any:
@@ -163,13 +163,12 @@ class _Recording:
         replies = list(replies)
         received = [] if self.stopped else list(filter(None, map(self._client, replies)))
         clients = {name: client for name, client, _ in received}
-        unequal = {name: {"narrow": True} for name, _, narrow in received if narrow}
-        result = self.original["aggregate_train"](server_round, replies)
-        arrays, metrics = result
+        unequal = {name: {"narrow": narrow} for name, _, narrow in received if narrow}
+        arrays, metrics = result = self.original["aggregate_train"](server_round, replies)
         end = self.globals if arrays is None else arrays_by_name(arrays)
-        self.pending = {"start": self.begun, "clients": clients, "end": end, "unequal": unequal, "metrics": {}}
-        self._add(_numbers("train_", metrics))
-        self._add({"train_failed": float(len(replies) - len(clients))} if len(clients) < len(replies) else {})
+        self.pending = {"start": self.begun, "clients": clients, "end": end, "unequal": unequal}
+        failed = {"train_failed": float(len(replies) - len(clients))} if len(clients) < len(replies) else {}
+        self.pending["metrics"] = _numbers("train_", metrics) | failed
         return result
 
     def configure_evaluate(self, *args: Any, **kwargs: Any) -> Any:
@@ -204,11 +203,14 @@ class _Recording:
             self.recorder.round(**pending)
             if self.recorder.stopped:
                 _LOG.warning("fedscape stops the training: %s", self.recorder.stopped)
-        except (ValueError, LookupError, RuntimeError, OSError) as reason:
-            self.stopped = True
-            _LOG.warning("fedscape records no further rounds, training goes on: %s", reason)
+        except _FAILURES as reason:
+            self._end(reason)
 
-    def _client(self, reply: Any) -> tuple[Any, tuple[State, int], bool] | None:
+    def _end(self, reason: Exception) -> None:
+        self.stopped = True
+        _LOG.warning("fedscape records no further rounds, training goes on: %s", reason)
+
+    def _client(self, reply: Any) -> tuple[Any, tuple[State, int], Narrow] | None:
         """Name, model and number of samples in a reply, and whether its arrays are blocks; None without a model."""
         arrays = None if reply.has_error() else self._model(reply)
         if arrays is None:
@@ -218,7 +220,8 @@ class _Recording:
         sizes = [round(value) for value in counts if isinstance(value, int | float)]
         number = reply.content.config_records.get(_NAME)
         name = str(reply.metadata.src_node_id) if number is None else int(number["client"])
-        narrow = self._shapes(arrays).items() <= self.blocks.get(reply.metadata.src_node_id, {}).items()
+        shapes, narrow = self.blocks.get(reply.metadata.src_node_id, ({}, True))
+        narrow = narrow if narrow is not True else self._shapes(arrays).items() <= shapes.items()
         return name, (arrays_by_name(arrays), sizes[0] if sizes else 1), narrow
 
     def _model(self, message: Any) -> Any:
@@ -230,21 +233,18 @@ class _Recording:
         """Shapes of the arrays of the global model that are in a record."""
         return {name: tuple(record[name].shape) for name in self.globals if record is not None and name in record}
 
-    def _blocks(self, message: Any) -> dict[str, Any]:
-        """Shapes of the arrays in a message if they are leading blocks of larger ones, as in HeteroFL; else none."""
-        record, largest = self._model(message), self._shapes(self.globals)
+    def _blocks(self, message: Any) -> tuple[dict[str, Any], Narrow]:
+        """Shapes of the arrays in a message if they are parts of larger ones, and where; none if they are not there."""
+        record, largest, where = self._model(message), self._shapes(self.globals), self.narrow(message) or True
         shapes = self._shapes(record)
         smaller = [name for name in shapes if shapes[name] != largest[name]]
-        blocks = (self.globals[name][tuple(map(slice, shapes[name]))[: len(largest[name])]] for name in smaller)
+        blocks = (self.globals[name][entry_index(where, name, largest[name], shapes[name])] for name in smaller)
         alike = all(map(np.array_equal, blocks, (record[name].numpy() for name in smaller)))
-        return shapes if smaller and alike else {}
+        if not alike and where is not True:
+            raise ValueError(f"node {message.metadata.dst_node_id} was sent other entries than `narrow` states.")
+        return shapes if smaller and alike else {}, where
 
 
 def _numbers(prefix: str, metrics: Mapping[str, Any] | None) -> dict[str, float]:
-    numbers = {str(name): value for name, value in (metrics or {}).items() if isinstance(value, int | float)}
-    return {name if name.startswith(prefix) else prefix + name: float(value) for name, value in numbers.items()}
-
-
-def _equal(left: Any, right: Any) -> bool:
-    """Whether two records hold the same bytes."""
-    return right is not None and all(name in right and left[name].data == right[name].data for name in left)
+    numbers = [(str(name), value) for name, value in (metrics or {}).items() if isinstance(value, int | float)]
+    return {name if name.startswith(prefix) else prefix + name: float(value) for name, value in numbers}

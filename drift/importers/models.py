@@ -202,17 +202,13 @@ def preview_import(folder: str | Path, patterns: Patterns | None = None) -> dict
         "first file": paths[0].relative_to(folder).as_posix(),
         "parameters": flat.size,
         "tensors": [f"{name} {list(shape)}" for name, shape in (*flat.parameters, *flat.buffers)],
-        "left out": [name for name in arrays_by_name(first) if name not in _entries(flat)],
+        "left out": [name for name in arrays_by_name(first) if name not in dict((*flat.parameters, *flat.buffers))],
         "missing": [
             *(["names of the tensors: give the model by --task or --model"] if are_unnamed(first) else []),
             *_missing(folder, files),
         ],
         "not used": [*files.others, *(f"{name}/ (a link; not followed)" for name in files.links)],
     }
-
-
-def _entries(flat: FlatArrays) -> set[str]:
-    return {name for name, _ in (*flat.parameters, *flat.buffers)}
 
 
 def _missing(folder: Path, files: CheckpointFiles) -> list[str]:

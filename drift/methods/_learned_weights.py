@@ -108,7 +108,8 @@ class Schedule:
             elif epoch <= self.average_after:
                 rate = self._along_cosine(rate, epoch)
             else:
-                begun, now = (_eased(min(1.0, (epoch - self.average_after - back) / ANNEALED)) for back in (1, 0))
+                progress = (min(1.0, (epoch - self.average_after - back) / ANNEALED) for back in (1, 0))
+                begun, now = ((1 - math.cos(math.pi * fraction)) / 2 for fraction in progress)
                 first = self.average_lr if begun == 1 else (rate - begun * self.average_lr) / (1 - begun)
                 rate = self.average_lr * now + first * (1 - now)
 
@@ -121,10 +122,6 @@ class Schedule:
 
 COSINE, ANNEALED = 100, 10
 """Epochs of half a cosine, and until the constant rate is reached."""
-
-
-def _eased(progress: float) -> float:
-    return (1 - math.cos(math.pi * progress)) / 2
 
 
 @dataclass

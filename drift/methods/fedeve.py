@@ -87,7 +87,7 @@ class FedEve(Method):
         q, r = (q_sums / counts, r_sums / counts) if layered else (pooled["q_variance"], pooled["r_variance"])
         gain, variance = fuse(state["variance"], q, r)
 
-        moved = _spread(gain, counts) if layered else gain
+        moved = gain.repeat_interleave(counts.to(torch.int64)) if layered else gain
         fused = momentum + moved * innovation
         if self.fusion == "kalman":
             end = cohort.theta.double() - self.server_lr * fused
@@ -130,11 +130,6 @@ def _observed(cohort: Cohort, active: Tensor, *, uniform: bool) -> tuple[Tensor,
 def _sums(values: Tensor, layout: Layout) -> Tensor:
     """Sums of values (d,) over each tensor of the layout, shape (L,)."""
     return torch.stack([values[span].sum() for span in layout.slices().values()])
-
-
-def _spread(values: Tensor, counts: Tensor) -> Tensor:
-    """Values (L,) repeated over the parameters of each tensor, shape (d,)."""
-    return values.repeat_interleave(counts.to(torch.int64))
 
 
 def _nothing(extras: State) -> State:

@@ -131,7 +131,8 @@ class SharedValue:
 def _load(span: _Span, memory: Tensor) -> Tensor:
     if span.file is not None:
         return mapped_files.map_tensor(span.file, *span.form, span.begin)
-    return _view(memory[span.begin : span.begin + _size(span.form)], span.form)
+    size = span.form[0].itemsize * torch.Size(span.form[1]).numel()
+    return _view(memory[span.begin : span.begin + size], span.form)
 
 
 def share_memory(value: Any) -> tuple[SharedValue, MemoryRegion]:
@@ -175,10 +176,6 @@ def _offsets(sizes: Sequence[int]) -> list[int]:
 
 def _form(tensor: Tensor) -> tuple[torch.dtype, tuple[int, ...]]:
     return tensor.dtype, tuple(tensor.shape)
-
-
-def _size(form: tuple[torch.dtype, tuple[int, ...]]) -> int:
-    return form[0].itemsize * int(torch.Size(form[1]).numel())
 
 
 def _bytes(tensor: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from drift.record.tensor_parts import Narrow, entry_index
 from landscape.model.tensor_names import adapters_in, adapters_of, matched_names, nearest
 
 State = Any
@@ -106,14 +107,15 @@ class FlatArrays:
         arrays = self._arrays(state)
         return self._join(arrays, self.parameters), self._join(arrays, self.buffers)
 
-    def completed(self, state: State, start: Vectors, narrow: bool = False) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    def completed(self, state: State, start: Vectors, narrow: Narrow = False) -> tuple[*Vectors, list[str]]:
         """The same of a client that sent a part of the tensors: the others are those of `start`, and are named.
 
         Args:
-            narrow: Whether a smaller tensor is the leading block of that of `start`, as in HeteroFL.
+            narrow: Whether, or where, smaller tensors are parts of those of `start`.
 
         Raises:
-            ValueError: If it sent none of them, one under another name, an adapter more, or one of another shape.
+            ValueError: If it sent none of them, one under another name, an adapter more, or one of another shape; or
+                as `entry_index`.
         """
         arrays = self._arrays(state)
         names = [name for name, _ in (*self.parameters, *self.buffers)]
@@ -127,7 +129,7 @@ class FlatArrays:
             raise ValueError(f"the run has no adapter {more[0]!r}; record unlike adapters by `landscape.products`.")
         filled = {**(received := self.named(*start)), **arrays}
         for name in received.keys() & arrays.keys() if narrow else ():
-            tensor, block = received[name].copy(), tuple(map(slice, arrays[name].shape))[: received[name].ndim]
+            tensor, block = received[name].copy(), entry_index(narrow, name, received[name].shape, arrays[name].shape)
             if tensor[block].shape == arrays[name].shape:
                 tensor[block], filled[name] = arrays[name], tensor
         return self._join(filled, self.parameters), self._join(filled, self.buffers), remaining
@@ -169,7 +171,7 @@ class FlatArrays:
             if name not in arrays:
                 raise ValueError(self._absent(name, arrays))
             if arrays[name].shape != shape:
-                raise ValueError(f"tensor {name!r} has shape {arrays[name].shape}, the run has {shape}.")
+                raise ValueError(f"tensor {name!r} has shape {arrays[name].shape}, the run has {shape} (see `narrow`).")
             vectors.append(arrays[name].reshape(-1))
         return np.concatenate([np.zeros(0, self.dtype), *vectors], dtype=self.dtype, casting="same_kind")
 

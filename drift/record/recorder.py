@@ -167,7 +167,7 @@ class Recorder:
             weights: Aggregation weights by client, scaled to sum 1 unless they give `end` as is; None: by samples.
             unequal: What differs by client: `start_round` (it trained from that start), `start` (that model, if not
                 recorded), `steps`, `sent` (its model as decoded, if compressed, clipped or noised), `stopped` (True: it
-                sent nothing, `clients` lacks it), `narrow` (True: its tensors are leading blocks, as in HeteroFL).
+                sent nothing, `clients` lacks it), `narrow` (True: smaller tensors are leading blocks; or `Narrow`).
             index: Number of the round; None: the next.
 
         Returns:

@@ -65,8 +65,8 @@ def require_unequal(unequal: Any, clients: Mapping[Any, Any], number: int) -> St
         if unknown := [name for name in about if name not in KINDS]:
             raise ValueError(f"unequal[{client!r}] has {unknown[0]!r}; give {STATED}.")
         stopped = about.get("stopped", False)
-        flags = {type(about.get(name, False)) for name in ("stopped", "narrow")}
-        if flags != {bool} or (client in clients) == stopped or (stopped and len(about) > 1):
+        flags = isinstance(stopped, bool) and isinstance(about.get("narrow", False), bool | Mapping)
+        if not flags or (client in clients) == stopped or (stopped and len(about) > 1):
             what = "clients has it" if client in clients else "clients lacks it; only {'stopped': True} says so"
             raise ValueError(f"unequal[{client!r}] is {dict(about)!r:.60}, and {what}; give {STATED}.")
         for name, most in {"steps": np.inf, "start_round": number}.items():

@@ -85,7 +85,7 @@ class RecordedCohort:
             ValueError: If a model is of another layout, a client has no number of samples or no weight, `sent` lacks a
                 tensor that its model has, or the weights have no finite sum above 0.
         """
-        finite, excluded, partial, recorded = [], [], dict[int, tuple[list[bool], State, bool]](), dict[str, None]()
+        finite, excluded, partial, recorded = [], [], dict[int, tuple[list[bool], State, Any]](), dict[str, None]()
         for client_id, client in sorted(zip(ids, clients, strict=False)):
             (state, size), about = clients[client], unequal.get(client, {})
             narrow = about.get("narrow", False)
@@ -112,9 +112,8 @@ class RecordedCohort:
                 finite.append((client_id, int(size), weight, theta, buffers, *unlike))
             else:
                 excluded.append(client_id)
-        numbers, sizes, shares, models, statistics, steps, rounds, exact = (
-            zip(*finite, strict=True) if finite else ((),) * 8
-        )
+        columns = zip(*finite, strict=True) if finite else ((),) * 8
+        numbers, sizes, shares, models, statistics, steps, rounds, exact = columns
         named = {name for about in unequal.values() for name, value in about.items() if value is not False}
         stated = {"steps": np.array(steps), "start_round": np.array(rounds, np.int64)}
         stated |= {"stopped": np.array(sorted(ids[len(clients) :]), np.int64)}

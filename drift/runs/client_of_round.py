@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from drift.config.external_run import ExternalMethod
 from drift.config.method_values import Cohort, State
 from drift.store.round_record import Round
 from drift.store.row_matrices import release
@@ -27,13 +28,14 @@ def recorded_client(run: Run, index: int, client: int, replicate: int = 0) -> Cl
     """Client `client` of round `index`, ready to train again; replicate 0 repeats the recorded training.
 
     Raises:
-        LookupError: If the round has no stored start, or the state of the client was not recorded.
+        LookupError: If the round has no stored start, or the state of the client or local settings are not recorded.
     """
     return replace(next(recorded_clients(run, index, [client])), replicate=replicate)
 
 
 def recorded_clients(run: Run, index: int, ids: Sequence[int]) -> Iterator[Client]:
     """Clients `ids` of round `index` as `recorded_client` returns each; the round is read once."""
+    require_known_training(run)
     record, experiment = run.round(index), run.experiment
     index, start = record.index, record.kept("start")  # index -1 means the last
     keeps = run.method.stateful or experiment.local.persist_optimizer
@@ -41,6 +43,13 @@ def recorded_clients(run: Run, index: int, ids: Sequence[int]) -> Iterator[Clien
     past = past_starts(run, index, max(rounds_late(experiment, index, client) for client in ids))
     server = Server(start, record.start_buffers, start, record.sent, states, index, past)
     return clients(run.setting, *client_samples(experiment, run.dataset, index), server, start, np.array(ids))
+
+
+def require_known_training(run: Run) -> None:
+    """Raise LookupError for a run of another program whose method or local settings are not known."""
+    if isinstance(run.method, ExternalMethod) or "local settings" in run.about.get("unknown", ()):
+        what = "the run was trained by another program: its method and local settings are not known here"
+        raise LookupError(f"{what} (fedscape import ... --set method=fedavg local.lr=0.1 states them).")
 
 
 def past_starts(run: Run, index: int, late: int) -> dict[int, tuple[Tensor, Tensor]]:

@@ -172,17 +172,14 @@ def _metrics(
 ) -> dict[str, float]:
     """Test metrics of the new global model, and those of the method, in rounds that evaluate; none if not finite."""
     experiment, index = setting.experiment, after.next - 1
-    if not _is_evaluated(experiment, index) or not bool(torch.isfinite(end).all()):
+    evaluated = index == experiment.rounds - 1 or index % experiment.evaluate_every == 0
+    if not evaluated or not bool(torch.isfinite(end).all()):
         return {}
     with whole_products():
         model = end.to(setting.device), buffers.to(setting.device)
         metrics = model_metrics(setting.task, *model, workers=setting.evaluators)
         metrics["accuracy"] = 1 - metrics["error"]
         return metrics | experiment.method.measured(setting, end, after.clients, held_out)
-
-
-def _is_evaluated(experiment: Experiment, index: int) -> bool:
-    return index == experiment.rounds - 1 or index % experiment.evaluate_every == 0
 
 
 def _empty(index: int, start: Tensor, buffers: Tensor, excluded: Tensor) -> Round:

@@ -46,7 +46,7 @@ def index(runs: str | Path = "runs") -> list[Row]:
         accuracy (last one, fraction), metrics (of the last round, by name), updated (UTC, ISO), problem.
     """
     folder = Path(runs)
-    path, known_by = _table(folder), _accepted()
+    path, known_by = _table(folder), json.dumps([plugins.names(package) for package in PACKAGES])
     stored = _read(path, known_by)
     rows, fresh = list[Row](), Stored()
     for name in _run_names(folder):
@@ -173,11 +173,6 @@ def _write(path: Path, known_by: str, rows: Stored) -> None:
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_bytes(path, f"{_digest(known_by, text)}\n{text}".encode())
-
-
-def _accepted() -> str:
-    """What settings may name."""
-    return json.dumps([plugins.names(package) for package in PACKAGES])
 
 
 def _digest(*texts: str) -> str:

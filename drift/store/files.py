@@ -99,14 +99,10 @@ def _contents(tensors: Mapping[str, Tensor]) -> dict[str, Content]:
     stored = {}
     for name, tensor in tensors.items():
         data = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data
-        in_file = _in_file(tensor) if tensor.is_contiguous() and is_mapped(tensor) else ()
+        mapped = tensor.is_contiguous() and is_mapped(tensor)
+        in_file = (partial(release, tensor), incomplete_file(tensor)) if mapped else ()
         stored[name] = Content(str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape), data, *in_file)
     return stored
-
-
-def _in_file(tensor: Tensor) -> tuple[Any, ...]:
-    """What `Content` says of a tensor in a mapped file."""
-    return partial(release, tensor), incomplete_file(tensor)
 
 
 def link(record: Round) -> str:

@@ -32,15 +32,11 @@ def read(path: Path, file: BinaryIO) -> tuple[dict[str, str], dict[str, Tensor]]
     stated, tensors = read_header(file), dict[str, Tensor]()
     for name, span in stated.spans.items():
         dtype = _dtype(span)
-        if _is_of_clients(name) and not _fits(span):
+        if (name.startswith(CARRIED) or name.rpartition(".")[2] in NAMES) and not _fits(span):
             tensors[name] = map_tensor(path, dtype, span.shape, span.begin)
         else:
             tensors[name] = torch.from_numpy(stored_bytes(file, stated, span)).view(dtype).reshape(span.shape)
     return stated.metadata, tensors
-
-
-def _is_of_clients(name: str) -> bool:
-    return name.startswith(CARRIED) or name.rpartition(".")[2] in NAMES
 
 
 def is_verified(stated: Stamp | None) -> bool:

@@ -73,7 +73,8 @@ def colorbar(
     beyond = clipped(maps, float(levels[-1]))
     with style.context():
         colours = ScalarMappable(norm(levels), cmap or style.sequential())
-        text = f"{label}{_beyond(beyond, below, scale)}" if beyond >= 0.005 and scale else label
+        line = " " if len(below) > 1 else "\n"  # beside or below one map in its own
+        text = f"{label}{line}({100 * beyond:.0f} % above {scale})" if beyond >= 0.005 and scale else label
         location = {"location": "bottom", "pad": 0.01, "aspect": 30} if below else {"pad": 0.02, "aspect": SLENDER}
         extend = "max" if beyond > 0 else "neither"
         if inside is not None:
@@ -87,11 +88,6 @@ def colorbar(
         elif below:
             _set_thickness(bar.ax)
         round_ticks(bar, levels, tall=upright)
-
-
-def _beyond(share: float, below: Sequence[Axes], scale: str) -> str:
-    """Which part of the maps lies above the scale, as the end of a label; in its own line beside or below one map."""
-    return f"{' ' if len(below) > 1 else chr(10)}({100 * share:.0f} % above {scale})"
 
 
 def round_ticks(bar: Colorbar, levels: np.ndarray, *, tall: bool) -> None:

@@ -80,7 +80,8 @@ def _set_heights(
         for ax, box in boxes.items():
             row = _row(ax)
             now[row] = box.height * tall
-            wanted[row] = max(wanted[row], _needed(shapes[ax] * box.width * wide) if ax in shapes else SIDES)
+            needed = min(max(shapes[ax] * box.width * wide, LOWEST), HIGHEST) if ax in shapes else SIDES
+            wanted[row] = max(wanted[row], needed)
         for row, height in fixed.items():
             wanted[row] = height
         room = PAGE - (tall - now.sum())
@@ -96,7 +97,3 @@ def _set_heights(
 def _row(ax: Axes) -> int:
     spec = ax.get_subplotspec()
     return 0 if spec is None else spec.rowspan.start
-
-
-def _needed(height: float) -> float:
-    return min(max(height, LOWEST), HIGHEST)

@@ -36,10 +36,12 @@ def data(run: Run, *, detectors: Family = "all") -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """A panel for each detector with a number: its statistic, its limit dashed, a ring at the first alarm."""
-    shown = [name for name in ds.detector.values if bool(ds.statistic.sel(detector=name).notnull().any())]
+    values = {name: ds.statistic.sel(detector=name) for name in ds.detector.values}
+    shown = [name for name, value in values.items() if bool(np.isfinite(value).any())]
     if not shown:
         raise LookupError("no watched round has a number that a detector reads; show a run of two clients or more.")
-    if absent := [f"{WORDS[name]} ({NEEDED[name]})" for name in ds.detector.values if name not in shown]:
+    why = {name: "infinite, an alarm" if bool(np.isinf(values[name]).any()) else NEEDED[name] for name in values}
+    if absent := [f"{WORDS[name]} ({why[name]})" for name in values if name not in shown]:
         current().remark(f"no numbers in the watched rounds: {', '.join(absent)}")
     figure, axs = style.panels(-(-len(shown) // 3), min(len(shown), 3))
     for ax in axs.flat[len(shown) :]:

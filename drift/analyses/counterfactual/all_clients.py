@@ -59,7 +59,7 @@ def find_clients_to_train(run: Run, index: int) -> ClientsToTrain:
     if record.clients is not None and run.experiment.keep.dtype == "float32":
         recorded = dict(zip(record.ids.tolist(), record.clients, strict=True))
     has_cohort = bool((record.sizes > 0).any())
-    trained = [k for k in range(clients.number) if counts[k] > 0 and k not in recorded] if has_cohort else []
+    trained = [k for k in range(len(counts)) if counts[k] > 0 and k not in recorded] if has_cohort else []
     return ClientsToTrain(record, counts, recorded, trained)
 
 

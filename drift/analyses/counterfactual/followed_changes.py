@@ -69,7 +69,8 @@ def followed(
     longer = (run.committed, longer_by(run, rounds))
     if LONGER in names:
         jobs += [(UNCHANGED.name, *longer, draw) for draw in range(draws)]
-    losses = bounded_losses(run, replay_jobs(run, jobs, workers), [_last(job[1], job[2]) for job in jobs], split)
+    last = [range(first + max(0, length - LAST), first + length) for _, first, length, _ in jobs]
+    losses = bounded_losses(run, replay_jobs(run, jobs, workers), last, split)
     values = dict(zip(jobs, losses, strict=True))
     loss = np.array([[values[UNCHANGED.name, *span, draw] for draw in range(draws)] for span in spans])
     gain = np.full((len(names), len(spans), draws), np.nan)
@@ -138,7 +139,3 @@ def longest(run: Run, rounds: int = ROUNDS) -> int:
 
 def _all_changes(run: Run) -> list[Change]:
     return changes(run, without=range(run.experiment.clients.number)) + changes(run, broken=True)
-
-
-def _last(first: int, length: int) -> range:
-    return range(first + max(0, length - LAST), first + length)

@@ -98,8 +98,8 @@ def interventions(
     further = [(change.name, first, length, 0) for first in spans[:-1] for change in candidates]
     models |= dict(zip(further, replay_jobs(run, further, workers), strict=True))
 
-    values = bounded_losses(run, list(models.values()), [_late(job[1], length) for job in models], split)
-    losses = dict(zip(models, values, strict=True))
+    late = [range(first + length // 2, first + length) for _, first, _, _ in models]  # the middle round included
+    losses = dict(zip(models, bounded_losses(run, list(models.values()), late, split), strict=True))
     recorded = np.array([losses[UNCHANGED.name, first, length, 0] for first in spans])
     with_change = np.array([[losses[change.name, first, length, 0] for first in spans] for change in candidates])
     with_change = with_change.reshape(len(candidates), len(spans))
@@ -167,11 +167,6 @@ def memory(run: Run, firsts: Sequence[int]) -> str:
 def _same(first: Models, second: Models) -> bool:
     """Whether two replays have the same models, bit for bit."""
     return bool(first) and first.keys() == second.keys() and all(torch.equal(first[i], second[i]) for i in first)
-
-
-def _late(first: int, length: int) -> range:
-    """The last half of a window, the middle round included."""
-    return range(first + length // 2, first + length)
 
 
 def _spans(run: Run, length: int, windows: int, starts: Sequence[int] | None) -> list[int]:

@@ -18,7 +18,7 @@ from drift.config.random_keys import rng
 from drift.engines import train
 from drift.engines.choice import unfit
 from drift.methods.fednova import path_length
-from drift.runs.client_of_round import recorded_clients
+from drift.runs.client_of_round import recorded_clients, require_known_training
 from drift.runs.run import Run
 from drift.store.column_blocks import blocks
 from drift.store.row_matrices import filled
@@ -80,6 +80,7 @@ def require_plain_training(run: Run) -> None:
     """Raise ValueError unless clients train on their own data by SGD from the start, LookupError without data."""
     local, method = run.experiment.local, run.method
     _ = run.task  # which refuses a run without its data
+    require_known_training(run)
     unlike = method.own_training or method.stateful or type(method.unwrapped).finish is not Method.finish
     reasons = {f"with {local.optimizer}": local.optimizer != "sgd"}
     reasons |= {"with moments of the round before": local.persist_optimizer}

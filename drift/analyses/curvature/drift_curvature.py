@@ -175,7 +175,7 @@ def _noise(run: Run, index: int, drifts: Iterable[Tensor]) -> Iterator[Tensor]:
     source = rng(run.experiment.seed, index, "directions")
     for drift in drifts:
         noise = torch.from_numpy(source.normal(size=len(drift))).to(drift)
-        yield noise * (drift.norm() / noise.norm())
+        yield noise * (drift.double().norm() / noise.norm())
 
 
 def _batches(moves: Iterable[Tensor]) -> Iterator[Tensor]:
@@ -202,11 +202,11 @@ def _columns(around: Surroundings, moves: Tensor, error: float) -> dict[str, Ten
     losses, linear = around.losses(moves), (moves @ around.gradient).double()
     cost, quadratic = losses[1:] - losses[0], linear + around.curved(moves) / 2
     inside = moves @ around.span.T
-    squares, sharp = (vectors.square().sum(1).double() for vectors in (moves, inside))
+    squares, sharp = (vectors.double().square().sum(1) for vectors in (moves, inside))
     off = error * cost.abs() + 4 * torch.finfo(moves.dtype).eps * (losses[1:].abs() + losses[0].abs())
     spans = around.run.layout.slices().values()
     squares_by, sharp_by = (
-        torch.stack([vectors[:, span].square().sum(1).double() for span in spans], 1)
+        torch.stack([vectors[:, span].double().square().sum(1) for span in spans], 1)
         for vectors in (moves, inside @ around.span)
     )
     return {

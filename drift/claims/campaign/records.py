@@ -72,7 +72,8 @@ def write(folder: Path, run: Run, results: Mapping[str, xr.Dataset], diverged: b
     """
     path = folder / f"{run.name}.json"
     earlier: Mapping[str, Any] = read(path).content if path.exists() else {"results": {}, "plan": plan}
-    stored = {key: _stored(result) for key, result in results.items() if key not in _in_series(run)}
+    in_series = {stored_key(run, analysis, {}) for analysis in series.SOURCES}
+    stored = {key: _stored(result) for key, result in results.items() if key not in in_series}
     content = {
         "format": FORMAT,
         "name": run.name,
@@ -114,11 +115,6 @@ def read_all(folder: Path) -> Iterator[RecordedRun]:
     """Every recorded run of a folder, by name."""
     for path in sorted(folder.glob("*.json")):
         yield read(path)
-
-
-def _in_series(run: Run) -> set[str]:
-    """Keys of the results that the series of a file hold."""
-    return {stored_key(run, analysis, {}) for analysis in series.SOURCES}
 
 
 def _put(path: Path, content: Mapping[str, Any]) -> Path:

@@ -186,7 +186,48 @@ def test_smaller_tensors_that_may_be_any_part_end_the_record_by_client_and_tenso
     with caplog.at_level("WARNING", logger="flwr"):
         recorded(strategy, tmp_path / "run").start(None, model(0))
     (said,) = [record.getMessage() for record in caplog.records]
-    assert "client 1: tensor 'w' has shape (2,), the run has (3,)" in said
+    assert "client 1: tensor 'w' has shape (2,), the run has (3,) (see `narrow`)" in said
+    assert not (tmp_path / "run" / "run.json").exists()
+
+
+def rolled(message):
+    return {"w": [[2, 0]]} if message.metadata.dst_node_id == 2 else {}
+
+
+@pytest.mark.parametrize("cut_by_client", [False, True])
+def test_a_client_whose_window_is_stated_is_recorded_where_it_is(tmp_path, cut_by_client):
+    strategy = Blocks(narrow_replies)
+    strategy.cut = lambda arrays: arrays["w"] if cut_by_client else Array(arrays["w"].numpy()[[2, 0]])
+    recorded(strategy, tmp_path / "run", narrow=rolled).start(None, model(0))
+    record = drift.open(tmp_path / "run").round(0)
+    np.testing.assert_array_equal(record.clients, [START["w"] + 1, [3, 1, 2]])
+    assert record.extras["partial"].tolist() == [1]
+    assert record.extras["partial_entries"].tolist() == [[True, False, True]]
+
+
+def broken(message):
+    return {"w": [message.metadata.no_such_name]}
+
+
+@pytest.mark.parametrize(
+    ("narrow", "words"),
+    [
+        (lambda message: {"w": [[0, 1]]}, "node 2 was sent other entries than `narrow` states"),
+        (
+            lambda message: {"w": [[3, 0]]},
+            "narrow states [[3, 0]] of tensor 'w' of shape (3,); give a list of",
+        ),
+        (lambda message: {"v": [[0, 1]]}, "node 2 was sent other entries than `narrow` states"),
+        (broken, "has no attribute 'no_such_name'"),
+    ],
+)
+def test_a_wrongly_stated_window_ends_the_record_once_and_training_goes_on(tmp_path, caplog, narrow, words):
+    strategy = Blocks(narrow_replies)
+    strategy.part = [2, 0]
+    with caplog.at_level("WARNING", logger="flwr"):
+        recorded(strategy, tmp_path / "run", narrow=narrow).start(None, model(0))
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert words in said and "training goes on" in said
     assert not (tmp_path / "run" / "run.json").exists()
 
 
@@ -234,7 +275,9 @@ def test_a_strategy_of_the_earlier_interface_is_refused_with_what_to_do(tmp_path
     earlier = type("FedProx", (), {"configure_fit": None, "aggregate_fit": lambda self: None})()
     with pytest.raises(ValueError, match=r"FedProx is a strategy of Flower's earlier interface.*import FedProx from"):
         recorded(earlier, tmp_path / "run")
-    with pytest.raises(ValueError, match=r"int has no start: .*derive one from flwr\.serverapp\.strategy "):
+    with pytest.raises(
+        ValueError, match=r"int has no start: .*derive one from flwr\.serverapp\.strategy \(since Flower 1\.21\)"
+    ):
         recorded(3, tmp_path / "run")
     assert not (tmp_path / "run").exists()
 

@@ -8,6 +8,7 @@ import tiny
 import torch
 from safetensors.torch import save_file
 
+import drift
 from drift.analyses.rounds.coherence import coherence
 from drift.analyses.rounds.variance import drift_variances
 from drift.importers.checkpoints import import_checkpoints
@@ -212,3 +213,17 @@ def test_of_several_state_dicts_all_are_named_and_of_none_it_is_said(tmp_path):
     torch.save({f"name{place}": place for place in range(20)}, path)
     with pytest.raises(ValueError, match="and 12 more"):
         read_tensors(path)
+
+
+TRAINING = ("counterfactual", "update_change", "noise_or_drift", "training_cost")
+
+
+@pytest.mark.parametrize("name", TRAINING)
+def test_clients_are_trained_again_only_by_local_settings_that_are_stated(source, tmp_path, name):
+    folder = export(source, tmp_path / "theirs")
+    parts = ["clients.number=4", "clients.partition=dirichlet", "clients.partition.concentration=1.0", "method=fedavg"]
+    options = {"replays": 2, "clients": "all"} if name == "noise_or_drift" else {}
+    with pytest.raises(LookupError, match=r"its method and local settings are not known here .*local\.lr=0\.1"):
+        getattr(drift, name)(imported(folder, tmp_path, *parts), **options)
+    stated = imported(folder, tmp_path, *parts, "local.lr=0.05", "local.batch=8", "local.epochs=1")
+    assert getattr(drift, name)(stated, **options).data_vars

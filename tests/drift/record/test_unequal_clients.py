@@ -79,6 +79,53 @@ def test_smaller_tensors_of_a_narrow_client_are_leading_blocks_and_their_cause_i
     assert found.attrs["unequal"].startswith("partial: ")
 
 
+def test_windows_of_a_narrow_client_are_where_their_indices_are(tmp_path):
+    recorder = Recorder(tmp_path / "run")
+    places = {"0.weight": [[3, 0]], "0.bias": ([3, 0],), "1.weight": [[1], torch.tensor([3, 0])]}
+    new, start = state(11), state(0)
+    small = {"0.weight": new["0.weight"][[3, 0]], "0.bias": new["0.bias"][[3, 0]], "1.bias": new["1.bias"]}
+    small |= {"1.weight": new["1.weight"][1:, [3, 0]]}
+    clients = {0: (state(10), 5), 1: (small, 3)}
+    recorder.round(start=start, clients=clients, end=state(1), unequal={1: {"narrow": places}})
+    expected, mask = dict(start), {name: torch.zeros_like(values) for name, values in start.items()}
+    for name in ("0.weight", "0.bias"):
+        expected[name] = torch.stack([new[name][0], start[name][1], start[name][2], new[name][3]])
+        mask[name][[0, 3]] = 1
+    expected["1.weight"] = start["1.weight"].clone()
+    expected["1.weight"][1, [0, 3]] = new["1.weight"][1, [0, 3]]
+    mask["1.weight"][1, [0, 3]] = 1
+    expected["1.bias"], mask["1.bias"] = new["1.bias"], torch.ones(2)
+    run = Run(tmp_path / "run")
+    record = run.round(0)
+    assert torch.equal(record.clients[1], vector(expected))
+    assert torch.equal(record.extras["partial_entries"][0].double(), vector(mask).double())
+    assert run.unequal == "partial" and record.extras["partial"].tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("stated", "words"),
+    [
+        ([[0, 4]], "narrow states [[0, 4]] of tensor '0.bias' of shape (4,); give a list of different indices"),
+        ([[-1, 0]], "narrow states [[-1, 0]]"),
+        ([[1, 1]], "narrow states [[1, 1]]"),
+        ([[0.0, 1.0]], "narrow states [[0.0, 1.0]]"),
+        ([[True, False]], "narrow states [[True, False]]"),
+        ([0, 1], "narrow states [0, 1] of tensor"),
+        ([[0, 1], [0]], "narrow states [[0, 1], [0]]"),
+        ("01", "narrow states '01'"),
+        (3, "narrow states 3"),
+        ([[0, 1, 2]], "tensor '0.bias' has shape (2,), the run has (4,) (see `narrow`)"),
+    ],
+)
+def test_indices_that_are_none_are_refused_by_client_and_tensor(tmp_path, stated, words):
+    recorder, small = Recorder(tmp_path / "run"), {**state(1), "0.bias": torch.zeros(2).double()}
+    with pytest.raises(ValueError, match=re.escape(f"client 1: {words}")) as caught:
+        recorder.round(
+            start=state(0), clients={1: (small, 3)}, end=state(1), unequal={1: {"narrow": {"0.bias": stated}}}
+        )
+    assert "\n" not in str(caught.value) and recorder.next == 0
+
+
 def test_a_narrow_client_that_is_not_narrow_is_refused_by_client_and_tensor(tmp_path):
     recorder = Recorder(tmp_path / "run")
     wide = {**state(1), "0.bias": torch.zeros(5).double()}

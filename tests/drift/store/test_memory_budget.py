@@ -81,8 +81,10 @@ def test_budgets_change_no_bit(tmp_path, settings):
             expected = results
 
 
-def test_a_full_disk_is_said_by_the_thread_that_stores_updates(tmp_path, monkeypatch):
-    whole, write, calls = drift.simulate(tiny.experiment(), runs=tmp_path / "whole"), client_rows.RowFile.write, []
+@pytest.mark.parametrize("keep", ["all", "none"])
+def test_a_full_disk_is_said_by_the_thread_that_stores_updates(tmp_path, monkeypatch, keep):
+    experiment, write, calls = tiny.experiment(f"keep.clients={keep}"), client_rows.RowFile.write, []
+    whole = drift.simulate(experiment, runs=tmp_path / "whole")
 
     def full(file, row, model):
         calls.append(row)
@@ -95,9 +97,9 @@ def test_a_full_disk_is_said_by_the_thread_that_stores_updates(tmp_path, monkeyp
         with monkeypatch.context() as patch:
             patch.setattr(client_rows.RowFile, "write", full)
             with pytest.raises(OSError, match="No space left"):
-                drift.simulate(tiny.experiment(), runs=tmp_path / "parts")
+                drift.simulate(experiment, runs=tmp_path / "parts")
         assert not list((tmp_path / "parts").rglob("*.part"))
-        assert digests(drift.simulate(tiny.experiment(), runs=tmp_path / "parts")) == digests(whole)
+        assert digests(drift.simulate(experiment, runs=tmp_path / "parts")) == digests(whole)
 
 
 class _Lending(FedAvg):
@@ -273,7 +275,7 @@ def test_rows_of_excluded_clients_are_left_out(tmp_path, monkeypatch, large):
     assert digests(runs[0]) == digests(runs[1])
 
 
-def killed_training(runs, moment):
+def killed_training(runs, moment, keep):
     """Trains in a process of its own that dies at a write or at a rename."""
     torch.set_num_threads(1)
     calls = []
@@ -291,14 +293,15 @@ def killed_training(runs, moment):
         client_rows.RowFile.write = dying(client_rows.RowFile.write, 5)  # the second client of round 1
     else:
         os.replace = dying(os.replace, 4)  # run.json, round 0, its state, round 1
-    drift.simulate(tiny.experiment(), runs=runs)
+    drift.simulate(tiny.experiment(f"keep.clients={keep}"), runs=runs)
 
 
-@pytest.mark.parametrize("moment", ["row", "rename"])
-def test_a_kill_costs_the_round_and_no_bit(tmp_path, monkeypatch, moment):
-    whole = drift.simulate(tiny.experiment(), runs=tmp_path / "whole")
+@pytest.mark.parametrize(("moment", "keep"), [("row", "all"), ("rename", "all"), ("row", "none")])
+def test_a_kill_costs_the_round_and_no_bit(tmp_path, monkeypatch, moment, keep):
+    experiment = tiny.experiment(f"keep.clients={keep}")
+    whole = drift.simulate(experiment, runs=tmp_path / "whole")
     monkeypatch.setenv("FEDSCAPE_MEMORY", "1KB")
-    child = Warm.Process(target=killed_training, args=(tmp_path / "killed", moment))
+    child = Warm.Process(target=killed_training, args=(tmp_path / "killed", moment, keep))
     child.start()
     child.join()
     assert child.exitcode == 9
@@ -307,7 +310,7 @@ def test_a_kill_costs_the_round_and_no_bit(tmp_path, monkeypatch, moment):
     assert drift.open(folder).rounds() in ([0], [] if moment == "row" else [0])  # round 0 may have been in writing
     assert list(folder.rglob("*.part"))
     with memory_budget.limited("1KB"):
-        resumed = drift.simulate(tiny.experiment(), runs=tmp_path / "killed")
+        resumed = drift.simulate(experiment, runs=tmp_path / "killed")
     assert digests(resumed) == digests(whole)
     assert not list(folder.rglob("*.part"))
 

@@ -226,3 +226,28 @@ def test_equal_clients_break_no_second_order_cost_and_more_eigenvectors_than_par
         causes = drift.update_causes(run)
     assert causes["mean"].item() == pytest.approx(move * layout.size**0.5, rel=1e-5)
     assert causes.relative.isnull().all() == (move == 0) and causes.share.isnull().all()
+
+
+def test_clients_that_were_never_recorded_are_not_taken_for_ones_that_stayed_at_the_start(tmp_path):
+    source = tiny.trained(tmp_path, "rounds=1", "clients.per_round=4")
+    layout, record = source.layout, source.round(0)
+    clients = {k: (layout.named(record.clients[k]), int(record.sizes[k])) for k in range(3)}
+    recorder = drift.Recorder(tmp_path / "run")
+    recorder.round(start=layout.named(record.start), clients=clients, end=layout.named(record.end))
+    with pytest.raises(LookupError, match="trained by another program: its method and local settings are not known"):
+        drift.drift_curvature(drift.open(recorder.folder, task=source.task, parts=source.parts), kinds=["sampling"])
+    known = drift.open(recorder.folder, task=source.task, parts=source.parts[:3])
+    assert drift.drift_curvature(known, kinds=["sampling"], k=2).norm.item() == pytest.approx(0, abs=1e-6)
+
+
+def test_the_length_of_a_very_long_drift_is_a_number(tmp_path):
+    source = tiny.trained(tmp_path, "rounds=1", "clients.per_round=4")
+    layout, record = source.layout, source.round(0)
+    far = {k: (layout.named(1e25 * (record.clients[k] - record.start)), 5) for k in range(3)}
+    recorder = drift.Recorder(tmp_path / "run")
+    recorder.round(start=layout.named(record.start), clients=far, end=layout.named(record.end))
+    ds = drift.drift_curvature(drift.open(recorder.folder, task=source.task), k=2)
+    drifts = torch.stack([torch.cat([value.flatten() for value in model.values()]) for model, _ in far.values()])
+    spread = (drifts - drifts.mean(0)).double().norm(dim=1).mean()
+    for kind in ("client", "random"):
+        assert ds.norm.sel(kind=kind).item() == pytest.approx(float(spread), rel=1e-4)
