@@ -48,7 +48,6 @@ def plot(ds: xr.Dataset, *, ax: Axes | None = None, variable: str | None = None,
     """
     values = _values(ds, variable)
     name, dims = str(values.name), tuple(map(str, values.dims))
-    require_values(values)
     alone = ax is None
     ax = _new_axes() if ax is None else ax
     if name == "density":
@@ -96,7 +95,6 @@ def plotly(ds: xr.Dataset, *, variable: str | None = None, **look: Any) -> go.Fi
     """
     values = _values(ds, variable)
     name, dims = str(values.name), tuple(map(str, values.dims))
-    require_values(values)
     if _is_map(ds, dims):
         return surface3d(ds, name).update_layout(**look)
     figure = blank(**{"height": None, "template": "plotly_white", **look})
@@ -126,7 +124,7 @@ def _values(ds: xr.Dataset, variable: str | None) -> xr.DataArray:
     flat = {name: _without_single(ds[name]) for name in numbers}
     usual = (name for name in USUAL if name in flat and flat[name].ndim <= 2)
     changing = (name for name in numbers if np.ptp(np.nan_to_num(flat[name])) > 0)
-    return flat[variable or next(usual, next(changing, numbers[0]))]
+    return require_values(flat[variable or next(usual, next(changing, numbers[0]))])
 
 
 def _without_single(values: xr.DataArray) -> xr.DataArray:
