@@ -35,7 +35,7 @@ def data(runs: Sequence[Run], *, early: int = 10) -> xr.Dataset:
 def draw(ds: xr.Dataset) -> Figure:
     """The first rounds with a mark each; those from the last of them on, smoothed where they are many."""
     figure, axs = style.panels(1, 2, height=2.6)
-    shown = np.isfinite(ds.accuracy.values).any(axis=tuple(range(ds.accuracy.ndim - 1)))
+    shown = np.isfinite(curves.require_values(ds.accuracy).values).any(axis=tuple(range(ds.accuracy.ndim - 1)))
     last, early = int(ds["round"].values[shown][-1]), ds.attrs["early"]
     smooth = look.current().take("smooth") or (last // 30 if last >= 60 else 0)  # of many rounds
     curves.curve(ds.sel(round=slice(None, early)), ax=axs[0, 0], smooth=0, marker="o", markersize=2.5)

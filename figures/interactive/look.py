@@ -76,10 +76,9 @@ def log_axis(*values: np.ndarray) -> dict[str, Any]:
     if not 6 < high / low < 100:  # plotly labels a shorter axis in full
         return powers | ({"dtick": 1} if high > low * 6 else {})
     ticks = nice(low, high)
-    texts = [
-        "\N{MULTIPLICATION SIGN}10<sup>".join(str(int(number)) for number in f"{tick:.0e}".split("e")) for tick in ticks
-    ]
-    texts = [f"{text}</sup>".removeprefix("1\N{MULTIPLICATION SIGN}").replace("-", "\N{MINUS SIGN}") for text in texts]
+    times = "\N{MULTIPLICATION SIGN}10<sup>"
+    texts = [times.join(str(int(number)) for number in f"{tick:.0e}".split("e")) for tick in ticks]
+    texts = [f"{text}</sup>".removeprefix(f"1{times[0]}").replace("-", "\N{MINUS SIGN}") for text in texts]
     return powers | {"tickvals": ticks, "ticktext": texts}
 
 
