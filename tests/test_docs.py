@@ -315,6 +315,7 @@ def test_the_pages_build_without_a_warning(tmp_path):
     pages = {path: path.read_text() for path in (tmp_path / "html").rglob("*.html")}
     assert all(f'id="figure-{name}"' in pages[tmp_path / "html" / "gallery.html"] for name in gallery.names())
     assert lost(pages) == []
+    assert 'href="_images/surface.png"><img' in pages[tmp_path / "html" / "index.html"], "a picture leads to its file"
 
 
 def lost(pages):

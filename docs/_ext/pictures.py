@@ -39,8 +39,7 @@ class Pictures(SphinxDirective):
         if (IMAGES / f"{name}.webp").exists():
             record = json.loads(RECORD.read_text(encoding="utf-8"))
             seen = record.get("seen", {}).get(name, shows)
-            picture = nodes.image(uri=f"/images/gallery/{name}.webp", alt=seen)
-            card += nodes.reference("", "", picture, refuri=f"_images/{name}.webp")
+            card += nodes.image(uri=f"/images/gallery/{name}.webp", alt=seen)
             if record["inches"][name] > COLUMN:
                 card["classes"].append("page-wide")
         else:
@@ -56,7 +55,18 @@ class Pictures(SphinxDirective):
         return card
 
 
+def link(app: Sphinx, doctree: nodes.document, page: str) -> None:
+    """Make every picture of a page lead to its file, which a reader of a small screen can enlarge."""
+    for picture in list(doctree.findall(nodes.image)):
+        stored = app.env.images.get(picture["uri"])
+        if stored and not isinstance(picture.parent, nodes.reference):
+            leading = nodes.reference("", "", refuri=f"{'../' * page.count('/')}{app.builder.imagedir}/{stored[1]}")
+            picture.replace_self(leading)
+            leading += picture
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Give Sphinx the directive."""
+    """Give Sphinx the directive and the links."""
     app.add_directive("pictures", Pictures)
+    app.connect("doctree-resolved", link)
     return {"parallel_read_safe": True}

@@ -84,11 +84,11 @@ def surface(path: Path) -> None:
     """The first plane of `planes-clients` as a lit surface, 1,920 pixels wide."""
     plane = panels(netcdf_files.load(NUMBERS / "planes-clients.nc"))[0]
     with style.context():
-        figure = Figure(figsize=(9.6, 5.0))
+        figure = Figure(figsize=(7.68, 5.0))
         ax = figure.add_axes((0, 0, 1, 1), projection="3d")
         lit_surface(plane, ax=ax, ground="dark", fine=320)
         figure.set_facecolor(ax.get_facecolor())
-        figure.savefig(path, dpi=200, metadata={"Software": None})
+        figure.savefig(path, dpi=250, metadata={"Software": None})
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

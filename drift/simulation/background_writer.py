@@ -161,18 +161,14 @@ class Writer:
             self._results.put(_Done(job.number, record if job.state is not None else None))
 
     def _write(self, job: _Write) -> Round:
-        origin, record = links.origin(self._run, self._before), _on_cpu(job.trained.finished())
+        origin, record = links.origin(self._run, self._before), job.trained.finished()
+        record = replace(record, **{field.name: _moved(getattr(record, field.name)) for field in fields(record)})
         files.write_round(self.folder, record, self.keep, self.rounds, origin)
         self._before = files.link(record)
         if job.state is not None:
             origin = links.origin(self._run, self._before)
             server_state.write(self.folder, job.state, job.clients, job.following, origin)
         return record
-
-
-def _on_cpu(record: Round) -> Round:
-    """The record off the accelerator; the same where it is on none."""
-    return replace(record, **{field.name: _moved(getattr(record, field.name)) for field in fields(record)})
 
 
 def _moved(value: Any) -> Any:

@@ -99,6 +99,7 @@ def train_round(
     if in_file and (sums is None or outcome.end is not group.mean):
         sums = gram_and_mean_update(start, expected, step, group.clients, group.weights)
     previous = group.mean_update(group.weights) if sums is None else sums[1]
+    losses = torch.tensor([update.loss for update in returned], dtype=torch.float64)
     record = Round(
         index=index,
         ids=group.ids,
@@ -106,7 +107,7 @@ def train_round(
         weights=outcome.weights,
         gram=torch.zeros(0, 0) if sums is None else sums[0],
         metrics={
-            "local_loss": _mean_loss(group.weights, returned),
+            "local_loss": float(group.weights @ torch.nan_to_num(losses)),
             **_metrics(setting, outcome.end, buffers, after, held_out),
             **({} if trained.useful is None else {"useful_fraction": trained.useful}),
         },
@@ -160,11 +161,6 @@ def _unequal(experiment: Experiment, group: Cohort, lost: np.ndarray) -> State:
     unequal = {"steps": group.steps} if experiment.clients.work != (1.0, 1.0) else {}
     unequal |= {"start_round": group.index - group.late} if experiment.clients.late else {}
     return unequal | ({"stopped": torch.from_numpy(lost)} if len(lost) else {})
-
-
-def _mean_loss(weights: Tensor, returned: list[Update]) -> float:
-    losses = torch.tensor([update.loss for update in returned], dtype=torch.float64)
-    return float(weights @ torch.nan_to_num(losses))
 
 
 def _metrics(

@@ -10,9 +10,9 @@ from pathlib import Path
 from drift.config.experiment import Experiment
 from drift.runs.context import Context
 from drift.runs.run import Run
-from drift.simulation.broken_rounds import Fault, broken_rounds
+from drift.simulation.broken_rounds import broken_rounds
 from drift.simulation.recompute import Inexact, Recomputed, recompute_rounds, recompute_state
-from drift.simulation.verify import Problem, foreign_clients, results_of, verify
+from drift.simulation.verify import foreign_clients, results_of, verify
 from drift.store import chain, files, links, locks, paths, round_headers, server_state
 from drift.store.number_ranges import consecutive
 from drift.training.server import Server
@@ -62,7 +62,8 @@ def repair(folder: str | Path, *, data: Path | None = None) -> list[Repair]:
         repairs = [*_leftovers(folder), *_training(folder, data), *_results(folder)]
         files_done = {entry.file for entry in repairs}
         left = [problem for problem in verify(folder) if problem.file not in files_done]
-        return [*repairs, *(Repair(problem.file, False, _left(problem)) for problem in left)]
+        texts = [str(problem).removeprefix(f"{problem.file}: ").rstrip(".") for problem in left]
+        return [*repairs, *(Repair(problem.file, False, text) for problem, text in zip(left, texts, strict=True))]
 
 
 def _leftovers(folder: Path) -> list[Repair]:
@@ -129,7 +130,8 @@ def _training(folder: Path, data: Path | None) -> list[Repair]:
     imported = bool(about.get("imported"))
     moved = _put_back(folder, broken_rounds(folder, experiment, imported)[0])
     faults, intact = broken_rounds(folder, experiment, imported)
-    moved += [_set_aside(folder, index, fault) for index, fault in faults.items() if fault.kind == "extra"]
+    extra = {files.round_path(folder, index): fault.what for index, fault in faults.items() if fault.kind == "extra"}
+    moved += [_repaired(folder, path, f"{what}; set aside as {_aside(path)}") for path, what in extra.items()]
     problems = {index: fault.what for index, fault in faults.items() if fault.kind == "lost"}
     lost = bool(problems or intact) and _state_is_lost(folder)
     if imported or not (problems or lost):
@@ -164,11 +166,6 @@ def _state_is_lost(folder: Path) -> bool:
     except files.Damaged:
         pass
     return any(problem.file == files.STATE for problem in verify(folder))
-
-
-def _set_aside(folder: Path, index: int, fault: Fault) -> Repair:
-    path = files.round_path(folder, index)
-    return _repaired(folder, path, f"{fault.what}; set aside as {_aside(path)}")
 
 
 def _aside(path: Path) -> str:
@@ -226,10 +223,6 @@ def _room(path: Path) -> str:
 
 def _lost(file: str, problem: str, reason: Exception) -> Repair:
     return Repair(file, False, f"{problem}, and not recomputed: {str(reason).rstrip('.')}. {files.ANEW.rstrip('.')}")
-
-
-def _left(problem: Problem) -> str:
-    return str(problem).removeprefix(f"{problem.file}: ").rstrip(".")
 
 
 def _repaired(folder: Path, path: Path, what: str) -> Repair:

@@ -95,7 +95,8 @@ def train_grid(
 
     def mark(job: int, state: str, error: Exception | None = None) -> None:
         before = planned[waiting[job]]
-        rounds = max(before.rounds, written_rounds(before.run))
+        written = (before.run.folder / "rounds").glob(f"{'[0-9]' * 6}.safetensors")  # the last may wait for its commit
+        rounds = max(before.rounds, len([*written]))
         if state != "training" or rounds or cluster is None:  # a cluster does not say which runs have begun
             planned[waiting[job]] = replace(before, state=state, rounds=rounds, error=error)
         if before != planned[waiting[job]]:
@@ -127,11 +128,6 @@ class Training:
 def _plan_run(run: Run, experiment: Experiment) -> Planned:
     done = run.committed if (run.folder / "run.json").exists() else 0
     return Planned(run, experiment, "on disk" if done >= experiment.rounds else "waiting", done)
-
-
-def written_rounds(run: Run) -> int:
-    """Whole rounds by their files, quick to count; the last one may wait for its commit."""
-    return sum(1 for _ in (run.folder / "rounds").glob(f"{'[0-9]' * 6}.safetensors"))
 
 
 def train(started: None, job: Training) -> None:

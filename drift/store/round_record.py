@@ -216,16 +216,12 @@ def _sum_of_products(vectors: tuple[Tensor, ...], models: Tensor, updates: Itera
     products: deque[Future[np.ndarray]] = deque()
     with threadpool_limits(torch.get_num_threads(), "blas"), ThreadPoolExecutor(parallel, "fedscape-gram") as pool:
         for chunk in _updates(vectors, models, updates, parallel):
-            products.append(pool.submit(_product, chunk.numpy()))
+            products.append(pool.submit(lambda rows: rows @ rows.T, chunk.numpy()))
             if len(products) == parallel:
                 total += torch.from_numpy(products.popleft().result())
         for product in products:
             total += torch.from_numpy(product.result())
     return total
-
-
-def _product(rows: np.ndarray) -> np.ndarray:
-    return rows @ rows.T
 
 
 def _updates(

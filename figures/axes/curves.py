@@ -96,7 +96,7 @@ def line_look(name: str | None, **look: Any) -> dict[str, Any]:
 
 
 def line_with_band(
-    values: xr.DataArray, *, ax: Axes, over: str, across: str = "seed", log: bool = False, show: str = "", **look: Any
+    values: xr.DataArray, *, ax: Axes, over: str, across: str = "seed", log: bool = False, **look: Any
 ) -> None:
     """The mean line of values over the dimension `across`, and what varies over it.
 
@@ -109,11 +109,10 @@ def line_with_band(
         values: Over `over`, and perhaps `across`.
         across: The dimension that is averaged.
         log: Whether the axis is logarithmic.
-        show: One of `figures.looks.look.SEEDS` in place of the usual choice.
-        look: Passed to `Axes.plot`.
+        look: Passed to `Axes.plot`, but `smooth`: rounds of a moving mean in place of those of the look, 0 for none.
     """
-    drawing = current()
-    if over.endswith("round") and (rounds := drawing.take("smooth")):
+    drawing, smooth = current(), look.pop("smooth", None)
+    if over.endswith("round") and (rounds := smooth if smooth is not None else drawing.take("smooth")):
         every = values.reindex({over: np.arange(int(values[over][0]), int(values[over][-1]) + 1)})
         if rounds > every.sizes[over]:
             raise ValueError(f"smooth is {rounds}, and a line has {every.sizes[over]} rounds; give at most as many.")
@@ -129,7 +128,7 @@ def line_with_band(
     if across == "seed":
         remark_gaps(table)
     log = log and bool((table[np.isfinite(table)] > 0).all())
-    kind = _kind(drawing, len(table), across, show)
+    kind = _kind(drawing, len(table), across)
     middle, low, high = _summary(table, kind, log)
     style.name_axes(ax, integers=5 if over.endswith("round") else None)
     if len(x) == 1:
@@ -165,7 +164,7 @@ def seeds_at(values: np.ndarray, x: float, ax: Axes, *, log: bool = False) -> No
     """
     drawing, values = current(), values[~np.isnan(values)]
     remark_gaps(values[:, None])
-    kind = _kind(drawing, len(values), "seed", "")
+    kind = _kind(drawing, len(values), "seed")
     if kind == "lines":
         ax.plot(np.full(len(values), x), values, ".", color="black", markersize=3, zorder=4)
         drawing.remark(f"dots: each of {len(values)} seeds")
@@ -182,13 +181,12 @@ _TEXTS = {
 }
 
 
-def _kind(drawing: Drawing, count: int, across: str, show: str) -> str:
+def _kind(drawing: Drawing, count: int, across: str) -> str:
     """How several values are shown; empty for one."""
     if count < 2:
         return ""
-    if across != "seed":
-        return show or "band"
-    return str(drawing.take("seeds") or show or ("lines" if count < FEW_SEEDS else "interval"))
+    usual = "lines" if count < FEW_SEEDS else "interval"
+    return str(drawing.take("seeds") or usual) if across == "seed" else "band"
 
 
 def _summary(table: np.ndarray, kind: str, log: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

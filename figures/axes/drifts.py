@@ -188,9 +188,7 @@ def _critical_points(ds: xr.Dataset, ax: Axes) -> None:
     if without:
         named = ": " + ", ".join(filter(None, without)) if any(without) else ""
         note = textwrap.fill(f"no clear critical point{named}", 38)
-        ax.text(
-            0.02, 0.02, note, transform=ax.transAxes, fontsize=style.small(), va="bottom", path_effects=style.outline()
-        )
+        ax.text(0.02, 0.02, note, transform=ax.transAxes, size=style.small(), va="bottom", path_effects=style.outline())
         room = 0.08 * len(note.splitlines()) * ax.dataLim.height  # below the curves
         ax.update_datalim([(ax.dataLim.x0, ax.dataLim.y0 - room)])
         ax.autoscale_view()

@@ -11,10 +11,13 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure, FigureBase
 from matplotlib.gridspec import SubplotSpec
-from matplotlib.text import Text
+from matplotlib.text import Annotation, Text
 
 CELL = "cell"
 """Label (`set_gid`) of numbers in the cells of a matrix, which stay inside of them."""
+
+NAME = "name"
+"""Label of names above or below their marks on a map, which stay inside of it."""
 
 
 def fit(figure: FigureBase, axs: Sequence[Axes]) -> None:
@@ -77,6 +80,11 @@ def _fit_panel(ax: Axes, axs: Sequence[Axes]) -> bool:
         changes += [_thin(ax.xaxis, 0), _thin(ax.yaxis, 1)]
     for title in (child for child in ax.get_children() if isinstance(child, Text) and child not in ax.texts):
         changes.append(_wrap(title, wide))
+    for note in (text for text in ax.texts if isinstance(text, Annotation) and text.get_gid() == NAME):
+        extent = note.get_window_extent()
+        if extent.y0 < box.y0 or extent.y1 > box.y1:  # it stands on the other side of its mark
+            note.xyann = (0, -note.xyann[1])
+            note.set_verticalalignment("bottom" if note.get_verticalalignment() == "top" else "top")
     numbers = [text for text in ax.texts if text.get_gid() == CELL]
     if numbers:
         room = abs(np.diff(ax.transData.transform([(0.0, 0.0), (1.0, 1.0)]), axis=0)[0])

@@ -14,6 +14,7 @@ from matplotlib.ticker import MaxNLocator
 
 from figures.axes.colour_bars import colorbar, common_levels, norm, remember
 from figures.axes.curves import is_logarithmic, line_look, line_with_band, require_values, split_algorithms
+from figures.axes.fit import NAME
 from figures.axes.relief import direction
 from figures.looks import style
 from figures.selection.sampling_error import SURE
@@ -200,4 +201,4 @@ def _models(ds: xr.Dataset, first: str, second: str, ax: Axes, names: bool, ring
             note = ax.annotate(
                 mark, (x, y), (0, -5 if low else 4.5), textcoords="offset points", fontsize=style.small(), zorder=6
             )
-            note.set(ha="center", va="top" if low else "bottom", path_effects=style.outline())
+            note.set(ha="center", va="top" if low else "bottom", path_effects=style.outline(), gid=NAME)

@@ -107,9 +107,7 @@ def _corners(ds: xr.Dataset, variable: str, ax: Axes) -> None:
         name = style.literal(ds.mark.values[index])
         name = name.removeprefix("client ") if style.is_narrow() else name
         text = f"{name}{chr(10) if index < 2 else ' '}({float(ds[f'mark_{variable}'][index]):.2g})"
-        note = ax.annotate(
-            text, at, (0, down), textcoords="offset points", fontsize=style.small(), ha="center", va=side
-        )
+        note = ax.annotate(text, at, (0, down), textcoords="offset points", size=style.small(), ha="center", va=side)
         note.set(path_effects=style.outline(), zorder=8)
 
 

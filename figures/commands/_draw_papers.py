@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from figures import gallery
 from figures.papers.catalogue import Item, load
-from figures.papers.needed import SettingRuns, commands, match_runs
+from figures.papers.needed import SettingRuns, commands, match_runs, stand_ins
 
 if TYPE_CHECKING:
     from drift.runs.run import Run
@@ -24,24 +24,29 @@ class PlannedItem:
         paper: Short name.
         item: The item.
         settings: One for each of its settings.
+        stand_ins: Runs of the settings of `Item.measured`, drawn where no setting is whole.
     """
 
     paper: str
     item: Item
     settings: tuple[SettingRuns, ...]
+    stand_ins: tuple[Run, ...] = ()
 
     @property
     def runs(self) -> list[Run]:
-        """Runs of the settings that are whole, and in tables, whose cells stand alone, of all settings; each once."""
+        """Runs of the settings that are whole, and in tables, whose cells stand alone, of all; or stand-ins."""
         shown = [setting for setting in self.settings if setting.complete or self._in_cells]
-        return list({str(run.folder): run for setting in shown for run in setting.runs}.values())
+        return list({str(run.folder): run for setting in shown for run in setting.runs}.values()) or [*self.stand_ins]
 
     @property
-    def absent(self) -> str:
-        """How many cells of a table have no runs, in words; empty where all have some, and for other figures."""
+    def reservation(self) -> str:
+        """How it is drawn, where not of all runs: of some cells of a table, or in another setting; else empty."""
         missing = sum(setting.missing for setting in self.settings)
         total = missing + sum(setting.matching for setting in self.settings)
-        return f"{total - missing} of {total} cells have runs" if self._in_cells and missing else ""
+        if self._in_cells and missing:
+            return f"in part: {total - missing} of {total} cells have runs"
+        other = f"in the setting of {', '.join(self.item.measured)} (fedscape reproduce --list), not in the paper's"
+        return other if self.runs == list(self.stand_ins) else ""
 
     @property
     def stem(self) -> str:
@@ -82,4 +87,4 @@ def planned(paper: str, runs: Sequence[Run], items: Sequence[str] = ()) -> list[
     """
     catalogue = load(paper)
     selected = [catalogue.item(name) for name in items] or catalogue.items
-    return [PlannedItem(paper, item, tuple(match_runs(item, runs))) for item in selected]
+    return [PlannedItem(paper, item, tuple(match_runs(item, runs)), stand_ins(item, runs)) for item in selected]

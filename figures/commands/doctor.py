@@ -99,9 +99,7 @@ def libraries() -> Check:
 def pytorch(torch: Any) -> Check:
     """torch's build; a CUDA build without a GPU, or the reverse, wastes space or time."""
     if isinstance(torch, str):
-        return Check(
-            "torch", "cannot be imported", f"{torch}. Reinstall it: pip install --force-reinstall torch.", True
-        )
+        return Check("torch", "cannot be imported", f"{torch}. Do this: pip install --force-reinstall torch.", True)
     build = f"CUDA {torch.version.cuda}" if torch.version.cuda else "CPU"
     advice, driver = "", shutil.which("nvidia-smi")
     if torch.version.cuda and not torch.cuda.is_available():

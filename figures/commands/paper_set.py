@@ -76,8 +76,8 @@ def draw_paper(
         outcome = outcomes[entry.item.item]
         if isinstance(outcome, str):
             console.say(f"{entry.item.item} is left out: {outcome}")
-        elif entry.absent:
-            console.say(f"{entry.item.item} is drawn in part: {entry.absent}")
+        elif entry.reservation:
+            console.say(f"{entry.item.item} is drawn {entry.reservation}")
         for path in () if json or isinstance(outcome, str) else outcome:
             console.put(str(path))
         if lines := tuple(entry.missing(home)):

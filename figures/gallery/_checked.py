@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 from matplotlib.axes import Axes
@@ -90,7 +90,8 @@ def check(module: NamedFigure, *, name: str, styled: bool) -> CheckedFigure:
     @wraps(module.draw)
     def draw(ds: xr.Dataset, *, ax: Axes | None = None, subfigure: SubFigure | None = None, **words: Any) -> Figure:
         with _going_on(ds, ax, subfigure, words) as begun:
-            before = [] if ax is None else [other for other in _root(ax).axes if other is not ax]
+            root = None if ax is None else ax.get_figure(root=True)
+            before = [] if root is None else [other for other in root.axes if other is not ax]
             figure = drawing(ds)
             if styled:
                 with style.context():
@@ -132,10 +133,6 @@ def _going_on(
     with look.drawing(asked, ax=ax, subfigure=subfigure) as drawing:
         drawing.taken |= taken | ({"paired_to"} if ds.attrs.get("paired_to") else set())
         yield drawing
-
-
-def _root(ax: Axes) -> Figure:
-    return cast(Figure, ax.get_figure(root=True))
 
 
 def _complete(figure: Figure, axs: Sequence[Axes], ds: xr.Dataset, drawing: look.Drawing) -> None:

@@ -91,6 +91,7 @@ def maps(
     planes: Sequence[xr.Dataset],
     variable: str,
     kinds: Sequence[str] = (),
+    beside: bool = False,
     **look: Any,
 ) -> None:
     """Maps of planes side by side: those of one kind on common levels with one bar, each kind with its own.
@@ -102,6 +103,7 @@ def maps(
     Args:
         planes: Planes through clients or globals, those of one kind in succession.
         kinds: Of each plane; by default the analysis that it is a result of.
+        beside: The bar of a kind with one map stands beside it, without the name of the variable.
         look: Passed to `contour`, but `top` to `common_levels`.
     """
     top, groups, scales = look.pop("top", 0.9), dict[str, list[int]](), dict[str, np.ndarray]()
@@ -116,25 +118,25 @@ def maps(
     scale = "each scale" if len(groups) > 1 and len(above) == 1 else "the scale"
     for kind, indices in groups.items():
         shown = [axs[index] for index in indices]
-        last = [ax for ax in shown if style.is_beside(ax, shown[-1])]
-        named = f"\nall {len(shown)} maps of clients" if len(last) < len(shown) else ""
-        label = style.text(planes[indices[0]][variable]) + named
+        last = [ax for ax in shown if style.is_beside(ax, shown[-1])] if len(shown) > 1 or not beside else []
+        named = f"\nall {len(shown)} maps of clients" if 0 < len(last) < len(shown) else ""
+        label = style.text(planes[indices[0]][variable]) + named if last else ""
         colorbar(figure, shown, scales[kind], label, below=last, scale=scale)
         scale = "" if scale == "each scale" else scale
 
 
 def scale_bar(ax: Axes) -> Axes:
-    """Show a round distance by a bar with its length at the lower right of a map, in place of ticks on its axes."""
+    """Show a round distance by a bar with its length at the upper left of a map, in place of ticks on its axes."""
     ax.set(xticks=[], yticks=[])
-    (left, right), low = ax.get_xlim(), ax.get_ylim()[0]
+    (left, right), (low, high) = ax.get_xlim(), ax.get_ylim()
     power = 10.0 ** np.floor(np.log10(0.45 * (right - left)))
     length = float(power * max(step for step in (1, 2, 5) if step * power <= 0.45 * (right - left)))
-    end, room = right - 0.06 * (right - left), 0.08 * (ax.get_ylim()[1] - low)
+    start, up = left + 0.06 * (right - left), high - 0.08 * (high - low)  # models stand at the other corners
     halo = [withStroke(linewidth=2.6, foreground="black", alpha=0.6)]
-    (bar,) = ax.plot([end - length, end], [low + room] * 2, color="white", linewidth=1.4, solid_capstyle="butt")
+    (bar,) = ax.plot([start, start + length], [up, up], color="white", linewidth=1.4, solid_capstyle="butt")
     bar.set(path_effects=halo, zorder=6)
-    look: dict[str, Any] = {"fontsize": style.small(), "color": "white", "path_effects": halo, "zorder": 6}
-    ax.annotate(f"{length:g}", (end - length / 2, low + room), (0, 2), textcoords="offset points", ha="center", **look)
+    look: dict[str, Any] = {"fontsize": style.small(), "color": "white", "path_effects": halo, "zorder": 6, "va": "top"}
+    ax.annotate(f"{length:g}", (start + length / 2, up), (0, -2), textcoords="offset points", ha="center", **look)
     return ax
 
 

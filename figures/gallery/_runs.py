@@ -111,13 +111,8 @@ def prefer_methods(runs: Sequence[Run], methods: Sequence[str] | None, usual: Se
     if len({run.label for run in runs} & set(usual)) < min(2, len(usual)):
         return runs
     needed, several = {run.folder for run in required_runs(runs)}, len(usual) > 1
-    shown_runs = [run for run in runs if run.label in usual or run.folder in needed or (several and _of_others(run))]
-    return subset(runs, shown_runs)
-
-
-def _of_others(run: Run) -> bool:
-    """Whether the method of a run is no part of this package, or another program trained it."""
-    return bool(run.about.get("imported")) or from_outside(run.about)
+    others = {run.folder for run in runs if several and (run.about.get("imported") or from_outside(run.about))}
+    return subset(runs, [run for run in runs if run.label in usual or run.folder in needed | others])
 
 
 def runs_of_method(

@@ -59,11 +59,9 @@ def draw(ds: xr.Dataset) -> Figure:
         plane = ds.isel({"class": index})
         surfaces.contour(plane, ax=ax, variable="class_error", levels=levels, marks=False)
         for client in range(3):
-            look: dict[str, Any] = {
-                "color": "black" if bool(plane.holds[client]) else "white",
-                "markeredgecolor": "black",
-            }
-            look["label"] = "client that holds the class" if bool(plane.holds[client]) else "client without it"
+            is_holder = bool(plane.holds[client])
+            look: dict[str, Any] = {"color": "black" if is_holder else "white", "markeredgecolor": "black"}
+            look["label"] = "client that holds the class" if is_holder else "client without it"
             ax.plot(float(ds.mark_alpha[client]), float(ds.mark_beta[client]), "^", markersize=5, linestyle="", **look)
         if style.is_narrow():
             ax.xaxis.set_major_locator(MaxNLocator(3, prune="both"))

@@ -74,15 +74,18 @@ def draw(ds: xr.Dataset) -> Figure:
     figure, axs = style.panels(len(names), COLUMNS, height=tall, stacked=COLUMNS, cell=1.6)
     own_levels = _need_own_levels(planes, variable)
     kinds = [kind for name in names for kind in (*[name if own_levels else ""] * (COLUMNS - 1), f"globals of {name}")]
-    _planes.maps(figure, list(axs.flat), _planes.short_marks(planes), variable, kinds=kinds, names=False)
+    options: dict[str, Any] = {"kinds": kinds, "beside": not close, "names": False}
+    _planes.maps(figure, list(axs.flat), _planes.short_marks(planes), variable, **options)
     for index, (row, name) in enumerate(zip(axs, _differing(names), strict=True)):
         shown = planes[index * COLUMNS : (index + 1) * COLUMNS]
-        for ax, plane in zip(row, shown, strict=True):
+        for ax, plane, first in zip(row, shown, planes[:COLUMNS], strict=True):
             ax.set(xlabel="", ylabel="")
             label = plane.attrs["label"]
             if close:  # the last one leaves a line for the name of the row
                 label = label.replace("last three globals", "last three\nglobals").replace(", round", ",\nround")
-            ax.set_title(label, fontsize=style.small(), pad=2)
+            named = style.with_unit(label, plane[variable]) if _planes.OWN_SCALE in label and not close else label
+            is_told = index > 0 and not close and label == first.attrs["label"]  # above
+            ax.set_title(named, fontsize=style.small(), pad=2).set_visible(not is_told)
             ax.set_anchor("N")
             if close:
                 _planes.scale_bar(ax)

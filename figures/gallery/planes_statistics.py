@@ -10,9 +10,7 @@ from figures.axes import surfaces
 from figures.gallery import _planes, _selected, _stack
 from figures.looks import style
 
-NEEDS = (
-    "one run of a model with batch normalisation, with three or more clients per round, that kept clients of a round"
-)
+NEEDS = "one run of a model with batch normalisation, with three or more clients per round, that kept those of a round"
 
 COST = "minutes per run"
 

@@ -22,9 +22,7 @@ HALO = "0 0 3px white, 0 0 3px white, 0 0 4px white"
 
 def flat(ds: xr.Dataset, variable: str, levels: np.ndarray) -> Traces:
     """Traces of a map: its contours, and its models where it has marks."""
-    log = variable == "loss" and bool(levels[0] > 0)
-    low, high = (parts.log10(levels) if log else levels)[[0, -1]].tolist()
-    contour = contours(ds, variable, (low, high), log)
+    contour = contours(ds, variable, levels)
     if "mark" not in ds.dims:
         return [contour]
     x, y, _ = parts.grid(ds, variable)
@@ -50,8 +48,10 @@ def models(ds: xr.Dataset, variable: str, places: tuple[Any, Any], **look: Any) 
     )
 
 
-def contours(ds: xr.Dataset, variable: str, bounds: tuple[float, float], log: bool) -> go.Contour:
+def contours(ds: xr.Dataset, variable: str, levels: np.ndarray) -> go.Contour:
     """The filled contours of a map; customdata are its values where the colours are their logarithms."""
+    log = variable == "loss" and bool(levels[0] > 0)
+    bounds = (parts.log10(levels) if log else levels)[[0, -1]].tolist()
     x, y, values = parts.grid(ds, variable)
     unit = parts.axis(ds[variable])
     across, up = (parts.direction(ds, str(values.name)) for values in (x, y))

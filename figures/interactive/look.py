@@ -66,27 +66,20 @@ def log10(values: np.ndarray) -> np.ndarray:
 
 
 def log_axis(*values: np.ndarray) -> dict[str, Any]:
-    """A logarithmic axis for these numbers: powers of ten are labelled, and numbers between where there are few."""
-    flat = np.concatenate([np.ravel(array) for array in values]) if values else np.zeros(0)
-    flat = log10(flat.astype(float))
-    flat = flat[np.isfinite(flat)]
-    decades = float(np.ptp(flat)) if len(flat) else 0.0
-    return {"type": "log", "exponentformat": "power", **({"dtick": 1} if decades > 1.5 else {})}
-
-
-def span(*values: xr.DataArray, log: bool) -> tuple[float, float]:
-    """Smallest and largest finite value of several maps, as logarithms on request.
-
-    Raises:
-        LookupError: If no value is finite.
-    """
-    flat = np.concatenate([np.ravel(array) for array in values])
-    flat = log10(flat) if log else flat
-    flat = flat[np.isfinite(flat)]
-    if not len(flat):
-        raise LookupError("none of the surfaces has a finite value; compute them first.")
-    low, high = float(flat.min()), float(flat.max())
-    return low, high if high > low else low + 1e-3
+    """A logarithmic axis for these numbers, labelled as `figures.looks.style.logarithmic` does it."""
+    flat = np.concatenate([np.ravel(array) for array in values]).astype(float) if values else np.zeros(0)
+    flat = flat[np.isfinite(flat) & (flat > 0)]
+    low, high = (flat.min(), flat.max()) if len(flat) else (1.0, 1.0)
+    if words.PLAIN[0] < low and high < words.PLAIN[1]:
+        return {"type": "log", "tickformat": "~g"}
+    powers = {"type": "log", "exponentformat": "power"}
+    if not 6 < high / low < 100:  # plotly labels a shorter axis in full
+        return powers | ({"dtick": 1} if high > low * 6 else {})
+    ticks = nice(low, high)
+    times = "\N{MULTIPLICATION SIGN}10<sup>"
+    texts = [times.join(str(int(number)) for number in f"{tick:.0e}".split("e")) for tick in ticks]
+    texts = [f"{text}</sup>".removeprefix(f"1{times[0]}").replace("-", "\N{MINUS SIGN}") for text in texts]
+    return powers | {"tickvals": ticks, "ticktext": texts}
 
 
 def colour_bar(title: str, low: float, high: float, *, log: bool) -> dict[str, Any]:

@@ -8,9 +8,9 @@ import numpy as np
 import plotly.graph_objects as go
 import xarray as xr
 
-from figures.axes.relief import direction
+from figures.axes.relief import direction, spaced_levels
 from figures.interactive.contour_traces import contours, lay_flat
-from figures.interactive.look import axis, blank, small, span
+from figures.interactive.look import axis, blank, small
 from figures.interactive.slider import Traces, playing
 from figures.looks import palette
 
@@ -42,7 +42,7 @@ def trajectory_play(ds: xr.Dataset, *, notes: Mapping[int, Mapping[int, str]] | 
 def _full_path(ds: xr.Dataset) -> go.Figure:
     """The map and the whole path, pale."""
     figure = blank(height=460, showlegend=False)
-    figure.add_trace(contours(ds, "loss", span(ds.loss, log=True), True))
+    figure.add_trace(contours(ds, "loss", spaced_levels([ds.loss], log=True)))
     pale = {"color": "rgba(255,255,255,0.75)", "width": 1.5, "dash": "dot"}
     x, y = small(ds.mark_alpha), small(ds.mark_beta)
     return figure.add_trace(go.Scatter(x=x, y=y, mode="lines", line=pale, hoverinfo="skip", name="whole path"))
@@ -81,10 +81,9 @@ def _traces(ds: xr.Dataset, index: int, notes: Mapping[int, str]) -> Traces:
 def _clients(ds: xr.Dataset, number: int, notes: Mapping[int, str]) -> go.Scatter:
     """Models of the clients of a round; empty if they were not stored."""
     if "client_alpha" in ds and number in ds["round"].values:
-        positions = ds[["client_alpha", "client_beta", "client_distance"]].sel(round=number).dropna("client")
-        ids, x, y, off = (
-            positions[name].values for name in ("client", "client_alpha", "client_beta", "client_distance")
-        )
+        names = ["client_alpha", "client_beta", "client_distance"]
+        positions = ds[names].sel(round=number).dropna("client")
+        ids, x, y, off = (positions[name].values for name in ("client", *names))
     else:
         ids, x, y, off = np.zeros((4, 0))
     return go.Scatter(

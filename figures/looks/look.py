@@ -115,14 +115,9 @@ def read(**words: Any) -> Look:
     if "over" in wanted:
         keys = wanted["over"].split(",") if isinstance(wanted["over"], str) else wanted["over"]
         wanted["over"] = tuple(key.strip() for key in keys if key.strip())
-    readers = {
-        "rounds": read_range,
-        "xlim": read_limits,
-        "ylim": read_limits,
-        "labels": read_labels,
-        "width": read_width,
-    }
-    wanted |= {name: reader(wanted[name], name) for name, reader in readers.items() if name in wanted}
+    names = ("rounds", "xlim", "ylim", "labels", "width")
+    readers = (read_range, read_limits, read_limits, read_labels, read_width)
+    wanted |= {name: reader(wanted[name], name) for name, reader in zip(names, readers, strict=True) if name in wanted}
     return Look(**wanted)
 
 

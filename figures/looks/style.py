@@ -24,7 +24,7 @@ from figures.looks.layout import NARROW, WIDE, is_beside, is_first, is_lowest, i
 from figures.looks.literal import literal
 from figures.looks.matplotlib_style import context, small
 from figures.looks.palette import CLIENT, GLOBAL, METHODS, SEQUENTIAL, SIGNED, dash, marker, order
-from figures.looks.words import in_words, text, with_unit
+from figures.looks.words import PLAIN, in_words, text, with_unit
 
 __all__ = ["CLIENT", "GLOBAL", "METHODS", "NARROW", "SEQUENTIAL", "SIGNED", "WIDE", "axes", "colour", "context"]
 __all__ += ["dash", "is_beside", "is_first", "is_lowest", "is_narrow", "key", "label", "literal", "marker", "name_axes"]
@@ -120,7 +120,7 @@ def logarithmic(ax: Axes) -> None:
     else:
         subs = (1, 1.5, 2, 3, 5, 7) if decades < 0.9 else (1, 2, 5) if decades < 2 else (1,)
         ax.yaxis.set_major_locator(LogLocator(subs=subs, numticks=9))
-    if low > 1e-3 and high < 1e4:
+    if PLAIN[0] < low and high < PLAIN[1]:
         ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     ax.yaxis.set_minor_formatter(NullFormatter())
 

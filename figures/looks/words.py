@@ -27,3 +27,7 @@ def in_words(number: str, values: xr.DataArray) -> str:
 def listed(parts: Sequence[str]) -> str:
     """Parts with commas between them, and "and" before the last."""
     return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
+
+
+PLAIN = (1e-3, 1e4)
+"""Ends of a logarithmic axis between which its numbers are written plainly; of a longer one, by powers of ten."""

@@ -60,6 +60,7 @@ class Item(Entry):
     quick_grid: tuple[Grid, ...] | None = None
     quick_options: dict[str, Any] = Field({}, description="of the figure where a run is of a quick variant")
     numbers: tuple[Number, ...] = ()
+    measured: tuple[str, ...] = Field((), description="items of `fedscape reproduce` whose runs stand in for its own")
 
     @model_validator(mode="before")
     @classmethod
@@ -110,9 +111,7 @@ class Paper(Entry):
             if name.lower() in (entry.item.lower(), entry.slug):
                 return entry
         listed = "fedscape figures list --paper PAPER"
-        raise ValueError(
-            plugins.unknown("item of this paper", name, [entry.slug for entry in self.items], listed=listed)
-        )
+        raise ValueError(plugins.unknown("item of this paper", name, [item.slug for item in self.items], listed=listed))
 
 
 def names() -> list[str]:

@@ -11,8 +11,10 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from drift.claims.campaign import plan as campaigns
 from drift.config.experiment import Experiment
 from drift.config.load import read
+from drift.config.shipped import plans
 from figures.papers.catalogue import Item, PaperSetting
 from figures.selection.groups import grouped
 
@@ -60,6 +62,16 @@ def match_runs(item: Item, runs: Sequence[Run]) -> list[SettingRuns]:
         for setting in item.settings
         for quicks in [(False, True) if setting.quick else (False,)]
     ]
+
+
+def stand_ins(item: Item, runs: Sequence[Run]) -> tuple[Run, ...]:
+    """Runs that stand in for those of an item: of its methods, in the settings of `Item.measured`."""
+    if not item.measured:
+        return ()
+    entries = campaigns.load(plans()["reproduction"]).of_items(names=item.measured).items
+    identities = {unit.identity for entry in entries for same_seed in entry.units for unit in same_seed}
+    labels = {experiment.method.label for experiment in combinations(item, item.settings[0], quick=False)}
+    return tuple(run for run in runs if run.label in labels and campaigns.identity(run.experiment) in identities)
 
 
 def commands(item: Item, setting: PaperSetting, *, quick: bool, runs: str | Path = "runs") -> list[str]:

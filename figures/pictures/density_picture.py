@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 
 from figures.axes import spectra
-from figures.interactive.look import axis
+from figures.interactive.look import axis, log_axis
 from figures.looks import style
 
 
@@ -38,8 +38,7 @@ def plotly(ds: xr.Dataset, figure: go.Figure) -> go.Figure:
             ends = np.stack([np.full(len(places), 10**low), heights, np.full(len(places), np.nan)], 1)
             line |= {"name": "single eigenvalue", "showlegend": False}
             figure.add_scatter(x=np.repeat(places, 3), y=ends.ravel(), **line)
-    powers = {"type": "log", "exponentformat": "power", "dtick": 1}
-    figure.update_yaxes(powers, range=(low, high), title=axis(ds.density))
+    figure.update_yaxes(log_axis(10.0 ** np.array([low, high])), range=(low, high), title=axis(ds.density))
     return figure.update_xaxes(title=axis(spectra.grid(ds)))
 
 

@@ -221,7 +221,8 @@ def _with_unreadable(ds: xr.Dataset, unreadable: Mapping[str, str]) -> xr.Datase
 
 def _odd_statistics(runs: Sequence[Run]) -> list[str]:
     """What is odd about the batch statistics of last global models; with the names of runs if there are several."""
-    remarks = [(run.name, remark) for run in runs if (remark := statistics_remark(run))]
+    on_disk = (run for run in runs if run.folder.is_dir())  # a file of a campaign has no models
+    remarks = [(run.name, remark) for run in on_disk if (remark := statistics_remark(run))]
     return [f"{name}: {remark}" if len(runs) > 1 else remark for name, remark in remarks]
 
 

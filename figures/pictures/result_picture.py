@@ -48,7 +48,6 @@ def plot(ds: xr.Dataset, *, ax: Axes | None = None, variable: str | None = None,
     """
     values = _values(ds, variable)
     name, dims = str(values.name), tuple(map(str, values.dims))
-    require_values(values)
     alone = ax is None
     ax = _new_axes() if ax is None else ax
     if name == "density":
@@ -96,7 +95,6 @@ def plotly(ds: xr.Dataset, *, variable: str | None = None, **look: Any) -> go.Fi
     """
     values = _values(ds, variable)
     name, dims = str(values.name), tuple(map(str, values.dims))
-    require_values(values)
     if _is_map(ds, dims):
         return surface3d(ds, name).update_layout(**look)
     figure = blank(**{"height": None, "template": "plotly_white", **look})
@@ -123,16 +121,11 @@ def _values(ds: xr.Dataset, variable: str | None) -> xr.DataArray:
     if not numbers:
         single = ", ".join(f"{name} = {float(values):.4g}" for name, values in ds.data_vars.items() if not values.ndim)
         raise ValueError(f"this result has no variable with a dimension, so no picture: {single or 'it is empty'}.")
-    flat = {name: _without_single(ds[name]) for name in numbers}
+    ones = {name: [dim for dim in ds[name].dims if ds.sizes[dim] == 1] for name in numbers}
+    flat = {name: ds[name].squeeze(ones[name][: ds[name].ndim - 1]) for name in numbers}  # one dimension stays
     usual = (name for name in USUAL if name in flat and flat[name].ndim <= 2)
     changing = (name for name in numbers if np.ptp(np.nan_to_num(flat[name])) > 0)
-    return flat[variable or next(usual, next(changing, numbers[0]))]
-
-
-def _without_single(values: xr.DataArray) -> xr.DataArray:
-    """The values without dimensions of one entry, but for the last dimension."""
-    single = [name for name in values.dims if values.sizes[name] == 1]
-    return values.squeeze(single[: values.ndim - 1])
+    return require_values(flat[variable or next(usual, next(changing, numbers[0]))])
 
 
 def _is_map(ds: xr.Dataset, dims: tuple[str, ...]) -> bool:

@@ -151,7 +151,8 @@ def equal(best: np.ndarray, other: np.ndarray, samples: int | None = None) -> bo
     if np.isinf(first).any() or np.isinf(second).any():
         return bool(first.mean() == second.mean())
     if both.sum() >= 2:
-        return _holds_zero(best[both] - other[both])
+        _, low, high = t_interval((best[both] - other[both])[:, None])
+        return bool(low[0] <= 0 <= high[0])
     if min(len(first), len(second)) >= 2:
         if np.ptp(first) == np.ptp(second) == 0:
             return bool(first[0] == second[0])
@@ -164,8 +165,3 @@ def equal(best: np.ndarray, other: np.ndarray, samples: int | None = None) -> bo
         return difference == 0
     p = sampling_error.widest(float(first.mean()), float(second.mean()))
     return difference <= sampling_error.chance(p, samples)
-
-
-def _holds_zero(differences: np.ndarray) -> bool:
-    _, low, high = t_interval(differences[:, None])
-    return bool(low[0] <= 0 <= high[0])

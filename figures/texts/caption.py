@@ -33,7 +33,7 @@ def caption(headline: str, ds: xr.Dataset, figure: Figure | None = None) -> str:
     where = f"Data: {texts['data']}; partition: {texts['partition']}" if texts["data"] else ""
     extent = "; ".join(filter(None, (seeds, texts["rounds"], texts["samples"])))
     sentences = [
-        _headline(headline, ds),
+        shown_in(headline, ds),
         finding(ds, figure),
         attrs.get("caption", ""),
         shown,
@@ -57,7 +57,7 @@ def caption_latex(text: str, name: str, *, kind: str = "fig") -> str:
     return f"\\caption{{{latex.escape(text)}}}\n\\label{{{kind}:{latex.label(name)}}}\n"
 
 
-def _headline(text: str, ds: xr.Dataset) -> str:
+def shown_in(text: str, ds: xr.Dataset) -> str:
     """The first line of a figure's file without the items of papers in brackets; no printed numbers where none are."""
     plain = re.sub(r"\s*\([^()]*(paper|Fig|Table|equation|Eq\.|papers)[^()]*\)", "", text)
     return plain if "printed" in ds or any("_printed" in str(name) for name in ds) else _PRINTED.sub("", plain)

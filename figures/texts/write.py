@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from figures.looks.literal import plain
 from figures.texts.alt_text import alt_text
-from figures.texts.caption import caption, caption_latex
+from figures.texts.caption import caption, caption_latex, shown_in
 from figures.texts.finding import finding
 from figures.texts.table import Table, table
 from figures.texts.table_formats import sentence
@@ -30,11 +30,12 @@ def write(stem: Path, headline: str, ds: xr.Dataset, figure: Figure, *, samples:
         Paths of the files.
     """
     rows = table(ds, samples=samples, title=_title(figure)) if is_table(ds) else None
+    shown = shown_in(headline, ds)
     text = caption(headline, ds, figure) + (f" {sentence(rows.note)}" if rows is not None and rows.note else "")
     texts = {
         "tex": caption_latex(text, stem.name, kind="fig" if rows is None else "tab"),
         "txt": text + "\n",
-        "alt.txt": (alt_text(_first(text, ds, figure), figure) if rows is None else _as_text(text, rows)) + "\n",
+        "alt.txt": (alt_text(_first(shown, ds, figure), figure) if rows is None else _as_text(shown, rows)) + "\n",
     }
     if rows is not None:
         texts |= {"table.tex": rows.latex(), "table.md": rows.markdown(), "table.html": rows.html()}
@@ -44,10 +45,10 @@ def write(stem: Path, headline: str, ds: xr.Dataset, figure: Figure, *, samples:
     return paths
 
 
-def _first(text: str, ds: xr.Dataset, figure: Figure) -> str:
+def _first(shown: str, ds: xr.Dataset, figure: Figure) -> str:
     """The headline of a caption and what is seen."""
     seen = finding(ds, figure)
-    return ". ".join(filter(None, [text.partition(". ")[0], seen[:1].upper() + seen[1:]]))
+    return ". ".join(filter(None, [shown, seen[:1].upper() + seen[1:]]))
 
 
 def is_table(ds: xr.Dataset) -> bool:
@@ -61,10 +62,10 @@ def _title(figure: Figure) -> str:
     return plain(" ".join((first.get_title(loc="left") or first.get_title()).split()))
 
 
-def _as_text(text: str, rows: Table) -> str:
+def _as_text(shown: str, rows: Table) -> str:
     """A table in sentences, a row in each."""
     lines = [
         f"{name}: {', '.join(f'{head} {cell.text}' for head, cell in zip(rows.head, cells, strict=True))}."
         for name, cells in rows.rows
     ]
-    return " ".join([text.partition(". ")[0] + ".", *lines])
+    return " ".join([f"{shown}.", *lines])

@@ -7,7 +7,7 @@ import xarray as xr
 from torch import Tensor
 
 from landscape.curvature.curvature_products import product
-from landscape.curvature.hessian import pose
+from landscape.curvature.hessian import CURVATURES, pose
 from landscape.curvature.lanczos import Lanczos
 from landscape.curvature.trace import signs
 from landscape.model.task import Split, Task
@@ -93,7 +93,7 @@ def density(
     of_probes = [np.array(rule[:2])[:, places] for rule, places in zip(rules, alone, strict=True)]
     outlier[:, : alone.shape[1]] = np.mean(of_probes, 0)
     moments = np.array([[weights @ values, weights @ values**2] for values, weights, _ in rules])
-    name = curvature.replace("_", "-")
+    name = CURVATURES[curvature]
     variables: dict[str, tuple] = {
         "density": ("value", heights.mean(0) / area, "spectral density"),
         "density_error": ("value", _standard_error(heights) / area, "standard error of the density"),

@@ -21,8 +21,11 @@ from landscape.model.vectors import takes_models
 from landscape.results.labelled import labelled
 from landscape.results.not_finite import NotFinite
 
-CURVATURES = ("hessian", "gauss_newton")
-"""Matrices of which eigenvalues, trace and density are computed; Gauss-Newton omits the curvature of the model."""
+CURVATURES = {"hessian": "Hessian", "gauss_newton": "Gauss-Newton"}
+"""Matrices of which eigenvalues, trace and density are computed, with their names in labels.
+
+Gauss-Newton omits the curvature of the model.
+"""
 
 RESIDUAL = "bound on ||Hv - value v||"
 """Label of residuals; an eigenvalue lies within one of its value."""

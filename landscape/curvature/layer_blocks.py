@@ -11,7 +11,7 @@ import xarray as xr
 from torch import Tensor
 
 from landscape.curvature.curvature_products import product
-from landscape.curvature.hessian import RESIDUAL, SPOKEN, pose
+from landscape.curvature.hessian import CURVATURES, RESIDUAL, SPOKEN, pose
 from landscape.curvature.krylov import extreme, starting
 from landscape.model.task import Split, Task
 from landscape.model.vectors import takes_models
@@ -68,7 +68,7 @@ def layer_eigenvalues(
 
         pairs.append(extreme(within, starting(posed.theta[span], seed + len(pairs)), 1, **options))
     sizes = [prod(shape) for _, shape in task.layout.parameters]
-    kind = f"{SPOKEN[which]} {curvature.replace('_', '-')} eigenvalue of the block"
+    kind = f"{SPOKEN[which]} {CURVATURES[curvature]} eigenvalue of the block"
     variables = {
         "eigenvalue": ("layer", [pair.values.item() for pair in pairs], kind),
         "residual": ("layer", [pair.residuals.item() for pair in pairs], RESIDUAL),

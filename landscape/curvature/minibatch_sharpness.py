@@ -10,7 +10,7 @@ import xarray as xr
 from torch import Tensor
 
 from landscape.curvature.curvature_products import linearise_on, require_symmetry
-from landscape.curvature.hessian import RESIDUAL, SPOKEN, pose
+from landscape.curvature.hessian import CURVATURES, RESIDUAL, SPOKEN, pose
 from landscape.curvature.krylov import Eigenpairs, extreme, starting
 from landscape.model.samples import Samples
 from landscape.model.task import Split, Task
@@ -81,7 +81,7 @@ def minibatch_sharpness(
     pairs = [searched(samples[piece]) for piece in pieces]
     values = np.array([pair.values.item() for pair in pairs])
     full_pairs = searched(samples) if full else None
-    name = f"{SPOKEN[which]} {curvature.replace('_', '-')} eigenvalue"
+    name = f"{SPOKEN[which]} {CURVATURES[curvature]} eigenvalue"
     variables = {
         "eigenvalue": ("batch", values, f"{name} of a batch"),
         "residual": ("batch", [pair.residuals.item() for pair in pairs], RESIDUAL),

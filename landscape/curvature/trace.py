@@ -7,7 +7,7 @@ import xarray as xr
 from torch import Tensor
 
 from landscape.curvature.curvature_products import product
-from landscape.curvature.hessian import pose
+from landscape.curvature.hessian import CURVATURES, pose
 from landscape.curvature.lanczos import Product, dots
 from landscape.model.task import Split, Task
 from landscape.model.vectors import takes_models
@@ -59,7 +59,7 @@ def trace(
     estimates = _exact(matrix, posed.theta) if size <= products else _hutchpp(matrix, posed.theta, products // 3, seed)
     names = {"trace": "trace", "standard_error": "standard error of the trace"}
     names |= {"frobenius": "norm", "frobenius_error": "standard error of the norm"}
-    kind = curvature.replace("_", "-")
+    kind = CURVATURES[curvature]
     variables = {
         name: ((), value, f"{text} of the {kind}") for (name, text), value in zip(names.items(), estimates, strict=True)
     }

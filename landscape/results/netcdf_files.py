@@ -219,17 +219,14 @@ def _check(ds: xr.Dataset) -> None:
                     "things with length are variables."
                 )
     for named, values in ds.variables.items():
-        if values.dtype.kind in "MmSV" or any(not isinstance(value, str) for value in _objects(values)):
+        objects = values.values.ravel().tolist() if values.dtype.kind == "O" else []
+        if values.dtype.kind in "MmSV" or not all(isinstance(value, str) for value in objects):
             raise ValueError(
                 f"{named} holds values of type {values.dtype}; a stored result has numbers, booleans and text, so turn "
                 "times into numbers and state their unit."
             )
         if values.dtype.kind in "OU" and any("\0" in str(text) for text in values.values.ravel()):
             raise ValueError(f"{named} has a text with the character \\0, which ends a text in netCDF; leave it out.")
-
-
-def _objects(values: xr.Variable) -> list[Any]:
-    return values.values.ravel().tolist() if values.dtype.kind == "O" else []
 
 
 def _stored_names(ds: xr.Dataset) -> dict[str, str]:

@@ -58,8 +58,8 @@ def surface(
         folds: Parts of the samples from which the sampling error follows, such as 20: each metric, such as loss, gets a
             variable loss_sampling_error (`landscape.surfaces.sampling_error`); by default none.
         evaluation, options: Samples, metrics, batch statistics, workers and more: a `landscape.Evaluation`, and fields
-            of it by name. The bits of the values do not depend on workers. Groups become a dimension `group`. Progress
-            counts grid points and marks, known ones as done. Batch statistics are stated in the attributes; by default
+            of it by name. With one thread of torch the bits do not depend on workers. Groups become a dimension `group`.
+            Progress counts grid points and marks, known ones as done. Batch statistics are stated in the attributes; by default
             they are recomputed between models (coefficients that sum to 1, or several models marked), and the model's
             own on slices around one. Where they are recomputed, marks that are models keep their own
             (`mark_statistics`), and differ by that from the points beside them. With precision "fast" the attributes

@@ -29,7 +29,7 @@ MOST_BYTES = 4 * 2**20
 class FirstLayer:
     """A layer of `flat` whose output is the combination of the outputs of the basis models (n, d).
 
-    `prepare` sets a block of inputs, `at` the point; the forward of the layer is overridden until `release`.
+    `at` sets the point and the block of inputs; the forward of the layer is overridden until `restore` or `release`.
 
     Where the coefficients sum to 1 and none is zero, the output is O_0 + sum_(j > 0) c_j D_j: D_j is the layer's output
     at basis_j - basis_0, as it is linear in weight and bias together; around a model (c_0 = 1) it is the same with O_j.
@@ -55,13 +55,10 @@ class FirstLayer:
         self._start: tuple[float, ...] | None = None
         self._memory: dict[str, Tensor] = {}
 
-    def prepare(self, inputs: Inputs) -> None:
-        """Set a block of inputs; outputs at the basis models are computed at first use."""
-        self._received = layer_input(self._flat, self.layer, inputs)
-        self._outputs, self._start = {}, None
-
-    def at(self, coefficients: Sequence[float]) -> None:
-        """Let the layer return its output at coefficients (n,)."""
+    def at(self, coefficients: Sequence[float], inputs: Inputs) -> None:
+        """Let the layer return its output at coefficients (n,); those at the basis are computed at first use."""
+        if self._received is None:
+            self._received = layer_input(self._flat, self.layer, inputs)
         if is_around(coefficients):
             value = self._stepped(coefficients, 1)
         elif is_between(coefficients):
@@ -72,9 +69,13 @@ class FirstLayer:
             value = combine(outputs, shares, out=self._buffer("value"))
         vars(self.layer)["forward"] = lambda _: value
 
-    def release(self) -> None:
+    def restore(self) -> None:
         """Restore the forward of the layer."""
         vars(self.layer).pop("forward", None)
+
+    def release(self) -> None:
+        """Restore the forward of the layer; the next block of inputs is another one."""
+        self.restore()
         self._received, self._outputs, self._start = None, {}, None
 
     def _stepped(self, coefficients: Sequence[float], index: int) -> Tensor:
@@ -91,7 +92,7 @@ class FirstLayer:
     def _output(self, index: int) -> Tensor:
         """The layer's output at model `index` of the basis, then at the differences from its first."""
         if index not in self._outputs:
-            vars(self.layer).pop("forward", None)
+            self.restore()
             self._outputs[index] = functional_call(self.layer, self._parameters[index], (self._received,))
         return self._outputs[index]
 
@@ -129,7 +130,9 @@ def combine(rows: Sequence[Tensor] | Tensor, coefficients: Sequence[float], *, o
         return total.zero_()
     around, weight = coefficients[0] == 1, 0.0
     is_mean = not around and _sums_to_one(coefficients)
-    for index, (share, row) in enumerate([*terms[1:], terms[0]] if around else sorted(terms, key=_share)):
+    for index, (share, row) in enumerate(
+        [*terms[1:], terms[0]] if around else sorted(terms, key=lambda term: -term[0])
+    ):
         weight += share  # of a mean above 0 throughout: positive shares come first
         if not index:
             torch.mul(row, 1 if is_mean else share, out=total)
@@ -140,10 +143,6 @@ def combine(rows: Sequence[Tensor] | Tensor, coefficients: Sequence[float], *, o
         if file is not None:
             mapped_files.release(file.data_ptr())
     return total
-
-
-def _share(term: tuple[float, Tensor]) -> float:
-    return -term[0]
 
 
 def _sums_to_one(coefficients: Sequence[float]) -> bool:
@@ -191,8 +190,7 @@ def _exact(flat: Flat, name: str, probe: Samples) -> bool:
     inputs, plain = flat.cast(probe.inputs), flat.outputs(probe.inputs)
     noise = torch.randn(flat.theta.shape, generator=torch.Generator().manual_seed(0)).to(flat.theta)
     shared = FirstLayer(flat, name, torch.stack([flat.theta + noise, flat.theta - noise]))
-    shared.prepare(inputs)
-    shared.at((0.5, 0.5))
+    shared.at((0.5, 0.5), inputs)
     outputs = flat.outputs(inputs)
     shared.release()
     return bool(plain.isfinite().all()) and alike(outputs, plain)

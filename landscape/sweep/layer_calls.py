@@ -30,8 +30,9 @@ class LayerCall:
 
     @property
     def plain(self) -> bool:
-        """Whether the layer is exactly a linear or convolutional one, without hooks or a forward of its own."""
-        overridden = "forward" in vars(self.layer)
+        """Whether the layer is exactly a linear or convolutional one, called by position, without hooks or a forward of
+        its own."""
+        overridden = "forward" in vars(self.layer) or len(self.inputs) != 1
         return type(self.layer) in (nn.Linear, nn.Conv2d) and not overridden and not hooked(self.layer)
 
 

@@ -11,9 +11,11 @@ from torch import Tensor, nn
 from landscape.model.batchnorm import recompute_statistics
 from landscape.model.bound_model import Flat
 from landscape.model.hooks import observed
+from landscape.model.input_format import alike
 from landscape.model.metrics import Means
-from landscape.model.samples import Samples, leaves
+from landscape.model.samples import Inputs, Samples, leaves
 from landscape.model.task import PerSample, Task
+from landscape.out_of_memory import is_out_of_memory
 from landscape.sweep.first_layer import FirstLayer, combine, first_layer
 from landscape.sweep.precision import Precision, use_bfloat16
 
@@ -59,8 +61,15 @@ class Worker:
         self.flat.load(work.basis[0])
         self.block, self.shared = blocks_and_sharing(self.flat, work.basis, work.samples, work.block)
         coarse = use_bfloat16(self.flat, work.samples[:2]) if work.precision == "fast" else []
+        self.checked = set[int]()
         self.coarse = [name in coarse for name, _ in self.flat.layout.parameters]
         self.parameters = [self.flat.module.get_parameter(name) for name, _ in self.flat.layout.parameters]
+        try:
+            _bind(self.parameters, self._views(work.basis[0]))
+            if coarse:
+                self.flat.outputs(work.samples[:2].inputs)
+        except RuntimeError:  # a weight of such a layer has another use, in float32: the layer rounds it at each call
+            self.coarse = [False] * len(self.coarse)
         self.models: list[Tensor] = []
         self.take([])
 
@@ -90,18 +99,41 @@ class Worker:
         for begin in blocks:
             inputs = flat.cast(self.work.samples[begin : begin + self.block].inputs)
             try:
-                if self.shared is not None:
-                    self.shared.prepare(inputs)
                 for point in self.order:
                     _bind(self.parameters, self.views[point])
                     if len(flat.buffers):
                         flat.buffers.copy_(self.point_buffers[point])
-                    if self.shared is not None:
-                        self.shared.at(self.points[point])
-                    yield begin, point, flat.outputs(inputs).clone()  # may be a buffer of the shared layer
+                    yield begin, point, self._passed(inputs, self.points[point]).clone()  # may be a buffer of `shared`
             finally:
                 if self.shared is not None:
                     self.shared.release()
+
+    def _passed(self, inputs: Inputs, point: list[float]) -> Tensor:
+        """Outputs of a point, by the shared layer where that changes none of them.
+
+        What a forward does may depend on the number of samples, so blocks of each size are first passed both ways.
+        """
+        size, shared = len(leaves(inputs)[0]), self.shared
+        if shared is not None and size in self.checked:
+            shared.at(point, inputs)
+        plain = self.flat.outputs(inputs)
+        if shared is None or size in self.checked:
+            return plain
+        try:
+            shared.at(point, inputs)
+            outputs = self.flat.outputs(inputs)
+            same = alike(outputs, plain)
+        except (RuntimeError, ValueError, TypeError, LookupError) as error:
+            if is_out_of_memory(error):
+                raise
+            same = False
+        shared.restore()
+        if same:
+            self.checked |= {size} if bool(plain.isfinite().all()) else set()
+            return outputs
+        shared.release()
+        self.shared = None
+        return plain
 
     def free(self) -> None:
         """Release the memory of the models of the last chunk."""

@@ -33,7 +33,7 @@ def path(ask: Ask, run: str, points: int = POINTS, samples: int | None = SAMPLES
         LookupError: If the run kept fewer than two global models.
     """
     opened = ask.run(run)
-    rounds = path_rounds(opened)
+    rounds = evenly_spaced(opened.kept("globals"), max(FEWEST, NUMBERS // max(opened.layout.size, 1)))
     if len(rounds) < 2:
         models, more = "one" if rounds else "no", "keep.globals=all" if opened.experiment.rounds > 1 else "rounds=2"
         raise LookupError(f"{run} kept {models} global model so far; a path takes two. Train with --set {more}.")
@@ -44,11 +44,6 @@ def path(ask: Ask, run: str, points: int = POINTS, samples: int | None = SAMPLES
     if is_small(opened):
         return dict(ask.quick(mapped, opened, item, rounds[-1], title=title, priority=25))
     return dict(ask.long(mapped, opened, item, title=title))
-
-
-def path_rounds(run: Run) -> list[int]:
-    """Rounds of the path: all that kept their global model, or evenly spaced ones of many."""
-    return evenly_spaced(run.kept("globals"), max(FEWEST, NUMBERS // max(run.layout.size, 1)))
 
 
 def places(run: Run, item: Item) -> dict[str, Any]:

@@ -100,7 +100,7 @@ class TimeLine {
     const ticked = lines.filter(({ run }) => on.has(run.key)), values = (ticked.length ? ticked : lines).flatMap(({ points, ends }) => [points, ...ends]).flatMap((points) => points.filter(([round]) => round >= first && round <= last).map(([, value]) => value)).filter(Number.isFinite);
     if (!values.length) return [shape("text", { x: SIDES.left, y: top + 14, class: "tick" }, `${words}: ${stage.asks.wanted.size && stage.link ? "not recorded, or being read" : "not recorded"}`)];
     const [low, high] = rangeOf(values), y = (value) => (value < low || value > high ? NaN : top + height - ((value - low) / (high - low || 1)) * height);
-    const text = (value) => (name === "accuracy" ? `${(100 * value).toFixed(0)} %` : written(log ? 10 ** value : value, 2).replace("-", "−"));
+    const text = (value) => (name === "accuracy" ? `${(100 * value).toFixed(0)} %` : powered(written(log ? 10 ** value : value, 2)).replace("-", "−"));
     const parts = [shape("rect", { x: SIDES.left, y: top, width: Math.max(this.width - SIDES.left - SIDES.right, 0), height, class: "band" }),
       shape("text", { x: SIDES.left - 6, y: top + 9, "text-anchor": "end", class: "tick" }, text(high)), shape("text", { x: SIDES.left - 6, y: top + height, "text-anchor": "end", class: "tick" }, text(low))];
     for (const { run, points, ends } of lines.sort((a, b) => on.has(a.run.key) - on.has(b.run.key))) {
@@ -229,3 +229,6 @@ function mean(values, i, wide) {
   const half = Math.min((wide - 1) / 2, i, values.length - 1 - i);
   return meanOf(values.slice(i - half, i + half + 1).filter(Number.isFinite));
 }
+
+// A written number with its power of ten, as the figures write it: 5.2×10⁻⁷.
+const powered = (text) => text.replace(/e\+?(-?)(\d+)/, (_, sign, digits) => `×10${sign && "⁻"}${digits.replace(/\d/g, (one) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[one])}`);

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from figures.axes import surfaces
 from figures.axes.colour_bars import round_numbers
+from figures.axes.fit import fit
 from figures.axes.interpolated import interpolated
 from figures.gallery import _planes
 from figures.looks import style
@@ -352,6 +353,18 @@ def test_the_name_of_a_model_over_the_minimum_stands_clear_of_it():
     ds["loss"] = 0.1 + (ds.alpha - 3.9) ** 2 + 4 * (ds.beta + 0.7) ** 2
     sides = {note.get_text(): note.get_verticalalignment() for note in surfaces.contour(ds, ax=_ax()).texts}
     assert sides == {"client 3": "top", "client 1": "bottom", "client 7": "bottom"}
+
+
+def test_names_of_models_near_the_edge_stay_inside_of_the_map():
+    ds = _plane().assign(mark_beta=("mark", [-0.95, -0.95, 0.95, 0.3]))
+    figure = Figure(figsize=(3.0, 1.4), layout="constrained")
+    ax = surfaces.contour(ds, ax=figure.subplots(), bar=False)
+    fit(figure, [ax])
+    figure.draw_without_rendering()
+    box, names = ax.get_window_extent(), [note for note in ax.texts if note.get_text() in ds.mark.values]
+    assert len(names) == 3
+    for extent in (note.get_window_extent() for note in names):
+        assert box.y0 <= extent.y0 and extent.y1 <= box.y1
 
 
 def test_a_triangle_is_filled_up_to_its_long_side():

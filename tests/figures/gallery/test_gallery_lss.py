@@ -6,6 +6,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+import xarray as xr
 
 import drift
 from drift.analyses.landscapes.model_quality import noise_robustness
@@ -115,7 +116,8 @@ def test_early_rounds_end_where_asked(runs):
     assert ds["round"].values.tolist() == [1, 2, 3]
     first, whole = figure.draw(ds).axes
     assert first.lines[0].get_xdata().tolist() == [1, 2]
-    assert whole.lines[0].get_xdata().tolist() == [1, 2, 3]
+    assert whole.lines[0].get_xdata().tolist() == [2, 3]
+    assert figure.data(runs[3:]).attrs["early"] == 1, "half of three rounds"
     with pytest.raises(ValueError, match="early is 0"):
         figure.data(runs, early=0)
 
@@ -163,3 +165,14 @@ def test_the_papers_numbers_are_whole():
     cells = {item.item: len(item.numbers) for item in papers.load("lss").items if item.numbers}
     counts = {"Table 1": 48, "Table 2": 48, "Table 4": 5, "Table 5": 15, "Table 6": 8, "Table 7": 4}
     assert cells == {**counts, **{f"Table {number}": 8 for number in (8, 9, 10, 11)}}
+
+
+def test_many_rounds_are_smoothed_and_the_first_ones_are_not():
+    raw = np.tile([0.4, 0.6], 45)
+    values = xr.DataArray(raw[None, None], dims=("algorithm", "seed", "round"), name="accuracy")
+    ds = values.to_dataset().assign_coords(algorithm=["lss"], seed=[0], round=np.arange(1, 91)).assign_attrs(early=10)
+    first, late = gallery.load("accuracy-early-late").draw(ds).axes
+    assert first.lines[0].get_ydata().tolist() == raw[:10].tolist()
+    assert np.ptp(late.lines[0].get_ydata()) < 0.1 < np.ptp(raw)
+    assert late.lines[0].get_xdata().tolist() == list(range(10, 91))
+    assert (first.get_title(), late.get_title()) == ("early, not smoothed", "late")

@@ -11,7 +11,7 @@ import figures
 from drift.analyses.rounds.variance import drift_variances
 from figures.interactive.curves import curves
 from figures.interactive.look import log_axis, small
-from figures.looks import palette
+from figures.looks import palette, style
 from figures.page.summary import summary
 
 
@@ -139,9 +139,26 @@ def test_figures_are_compact_and_valid(runs):
     assert small([0, 70000]).dtype == np.int32 and small([3, -4]).dtype == np.int16
 
 
-def test_powers_of_ten_label_only_wide_axes():
-    assert "dtick" in log_axis(np.array([1e-6, 1.0]))
-    assert "dtick" not in log_axis(np.array([0.5, 1.0, np.nan]))
+LOGARITHMIC = ([0.02, 5.0], [0.5, 900.0], [1e-6, 1.0], [2e-7, 3e-6], [3e-8, 5e-8])
+
+
+@pytest.mark.parametrize("ends", LOGARITHMIC)
+def test_logarithmic_axes_are_labelled_alike_in_both_libraries(ends):
+    figure, axs = style.panels(1, 1)
+    axs[0, 0].plot([0, 1], ends)
+    style.logarithmic(axs[0, 0])
+    figure.canvas.draw()
+    powers = any("10^" in label.get_text() for label in axs[0, 0].get_yticklabels())
+    interactive = log_axis(np.array([*ends, np.nan, -1.0]))
+    assert powers == (interactive.get("exponentformat") == "power") == (interactive.get("tickformat") != "~g")
+
+
+def test_numbers_between_powers_of_ten_are_written_in_full():
+    axis = log_axis(np.array([2e-7, 3e-6]))
+    texts = [text.replace("\N{MULTIPLICATION SIGN}", "*").replace("\N{MINUS SIGN}", "-") for text in axis["ticktext"]]
+    assert texts == ["2*10<sup>-7</sup>", "5*10<sup>-7</sup>", "10<sup>-6</sup>", "2*10<sup>-6</sup>"]
+    assert axis["tickvals"] == pytest.approx([2e-7, 5e-7, 1e-6, 2e-6])
+    assert log_axis(np.array([1e-9, 1.0]))["dtick"] == 1
 
 
 def test_the_summary_averages_over_seeds(runs):
@@ -162,5 +179,5 @@ def test_methods_have_their_dashes_and_other_settings_of_one_others(runs):
     for name in ("fedavg", "fedlaw", "mine"):
         drawn = [palette.plotly_dash(name, variant) for variant in range(6)]
         assert len(set(drawn)) == 6
-        for text, style in zip(drawn, (palette.dash(name, variant) for variant in range(6)), strict=True):
-            assert text == "solid" if style == "-" else text == ",".join(f"{2 * part:g}px" for part in style[1])
+        for text, line in zip(drawn, (palette.dash(name, variant) for variant in range(6)), strict=True):
+            assert text == "solid" if line == "-" else text == ",".join(f"{2 * part:g}px" for part in line[1])

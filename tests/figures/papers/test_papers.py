@@ -6,6 +6,7 @@ import csv
 import inspect
 import json
 import shlex
+from pathlib import Path
 
 import pytest
 import tiny
@@ -15,8 +16,11 @@ from drift.simulation import settings_grid as grids
 from figures import cli, gallery, papers
 from figures.commands import _draw_papers
 from figures.papers import catalogue, needed
-from figures.pictures.draw_files import split_words
+from figures.pictures.draw_files import draw, split_words
+from figures.selection.open_runs import open_run
 from landscape.results import netcdf_files
+
+DATA = Path(__file__).parents[3] / "docs" / "results" / "data"
 
 ITEMS = [(name, item) for name in papers.names() for item in papers.load(name).items]
 
@@ -240,3 +244,22 @@ def test_every_figure_says_its_cost():
         figure = gallery.load(name)
         assert figure.COST in gallery.COSTS, name
         assert next(iter(inspect.signature(figure.data).parameters)) == "runs"
+
+
+@pytest.mark.parametrize(
+    ("paper", "name"), [("ima", "Fig. 5c"), ("ima", "Fig. 7c"), ("fedeve", "Fig. 3b"), ("fedeve", "Fig. 4")]
+)
+def test_recorded_runs_stand_in_for_those_of_a_figure_and_it_is_said(paper, name, tmp_path):
+    files = [open_run(path) for path in sorted(DATA.glob("fed*-s0-*.json"))]
+    (entry,) = _draw_papers.planned(paper, files, [name])
+    labels = {one.method.label for one in needed.combinations(entry.item, entry.item.settings[0], quick=False)}
+    assert entry.runs and {run.label for run in entry.runs} <= labels
+    assert entry.reservation.startswith(f"in the setting of {entry.item.measured[0]} (fedscape reproduce")
+    assert draw(entry.item.figure, gallery.AnyOf(entry.runs), tmp_path, formats=("png",), **entry.options)
+
+
+def test_an_item_whose_runs_are_there_takes_no_other_ones(item, tmp_path):
+    runs = _trained(item, tmp_path / "runs")
+    (part,) = papers.match_runs(item, runs)
+    entry = _draw_papers.PlannedItem("toy", item, (part,), tuple(runs[:1]))
+    assert len(entry.runs) == len(runs) and not entry.reservation

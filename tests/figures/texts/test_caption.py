@@ -17,6 +17,7 @@ from figures.pictures.draw_files import draw
 from figures.texts import latex
 from figures.texts.alt_text import alt_text
 from figures.texts.caption import caption, caption_latex
+from figures.texts.write import write
 
 PAGE = ("accuracy-rounds", "planes-clients", "lines-globals", "variance-rounds", "norms-rounds", "coherence-rounds")
 TABLES = ("accuracy-table", "rounds-target")
@@ -138,3 +139,11 @@ def test_a_page_with_six_figures_and_two_tables_compiles(drawn):
         assert done.returncode == 0, done.stdout[-2000:]
     assert "undefined" not in done.stdout
     assert "Missing character" not in (folder / "page.log").read_text()
+
+
+def test_an_alternative_text_begins_with_a_whole_sentence(tmp_path):
+    figure, axs = style.panels(1, 1)
+    axs[0, 0].plot([0, 1, 2], [1.0, 2.0, 4.0])
+    headline = "Barriers between clients (Frankle et al. 2020)"
+    (text,) = (path for path in write(tmp_path / "barriers", headline, xr.Dataset(), figure) if "alt" in path.name)
+    assert text.read_text().startswith(f"{headline}. ")

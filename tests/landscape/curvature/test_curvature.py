@@ -156,6 +156,10 @@ def test_gauss_newton_has_no_negative_eigenvalues_and_differs():
     assert plain.eigenvalue.min() < 0
     assert gauss.eigenvalue.min() >= 0
     assert gauss.attrs["curvature"] == "gauss_newton"
+    named = {
+        density(task, theta, steps=3, curvature=name).value.attrs["long_name"] for name in ("hessian", "gauss_newton")
+    }
+    assert named == {"Hessian eigenvalue", "Gauss-Newton eigenvalue"}
     assert trace(task, theta, curvature="gauss_newton").trace.item() >= gauss.eigenvalue.sum().item()
 
 

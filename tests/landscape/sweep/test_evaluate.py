@@ -237,15 +237,15 @@ def test_work_is_one_pass_a_point_and_block_and_the_first_layer_once_a_chunk(mon
     model = nn.Sequential(nn.Linear(80, 4), nn.ReLU(), nn.Linear(4, 3))
     task = Task(model, {"test": Samples(torch.randn(7, 80), torch.arange(7) % 3)})
     basis, passes, prepared = thetas(task, 3), [], []
-    outputs, prepare = Flat.outputs, first_layer.FirstLayer.prepare
+    outputs, prepare = Flat.outputs, first_layer.layer_input
     monkeypatch.setattr(sweeping, "blocks_and_sharing", lambda *_: (4, first_layer.FirstLayer(_[0], "0", basis)))
     monkeypatch.setattr(Flat, "outputs", lambda *a: passes.append(1) or outputs(*a))
-    monkeypatch.setattr(first_layer.FirstLayer, "prepare", lambda *a: prepared.append(1) or prepare(*a))
+    monkeypatch.setattr(first_layer, "layer_input", lambda *a: prepared.append(1) or prepare(*a))
     evaluate(task, basis, _rows(1, 3))  # tries the model
     passes.clear(), prepared.clear()
     evaluate(task, basis, _rows(5, 3))
     assert len(prepared) == 2  # two blocks, one chunk
-    assert len(passes) == 2 * (5 + 1)  # one of each block finds the input of the first layer
+    assert len(passes) == 2 * (5 + 1 + 1)  # of each block one finds the layer's input; of each size one has it unshared
 
 
 @pytest.mark.parametrize("count", [2, 3, 6])

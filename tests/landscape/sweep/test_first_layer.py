@@ -122,6 +122,57 @@ def test_sharing_is_declined_where_it_would_be_wrong(model):
     torch.testing.assert_close(found, F.cross_entropy(outputs, task.split("test").targets))
 
 
+class Parted(Tied):
+    """Calls the first layer on two samples at a time."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.cat([self.first(part) for part in x.split(2)])
+
+
+class Many(Tied):
+    """Uses the first layer in another way for more than two samples, with the same result."""
+
+    def __init__(self, use) -> None:
+        super().__init__()
+        self.use = use
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.first(x) if len(x) <= 2 else self.use(self.first, x)
+
+
+USES = [
+    lambda first, x: (first(x) + first(x)) / 2,
+    lambda first, x: F.linear(x, first.weight, first.bias),
+    lambda first, x: first(input=x),
+    lambda first, x: torch.cat([first(x[:1]), first(x[1:])]),
+]
+
+
+@pytest.mark.parametrize("model", [Parted(), *map(Many, USES)])
+@pytest.mark.parametrize("block", [3, 4, 7])
+def test_a_forward_that_depends_on_the_number_of_samples_is_followed(model, block):
+    task = _task(model)
+    basis, rows = thetas(task, 3), torch.randn(4, 3, generator=torch.Generator().manual_seed(2))
+    blocks = task.split("test").inputs.split(block)
+    for row, found in zip(rows, evaluate(task, basis, rows, block=block)["loss"], strict=True):
+        flat = task.flat((row.to(basis) @ basis)[None])
+        flat.load(row.to(basis) @ basis)
+        outputs = torch.cat([flat.outputs(inputs) for inputs in blocks])
+        torch.testing.assert_close(found, F.cross_entropy(outputs, task.split("test").targets).detach())
+
+
+def test_a_layer_that_is_called_by_keyword_is_not_shared():
+    class Keyword(Tied):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.first(input=x)
+
+    task = _task(Keyword())
+    basis = thetas(task, 2)
+    assert blocks_and_sharing(task.flat(basis), basis, task.split("test"))[1] is None
+    expected = F.cross_entropy(task.outputs(basis[1], "test"), task.split("test").targets)
+    torch.testing.assert_close(evaluate(task, basis, [[0.0, 1.0]])["loss"][0], expected)
+
+
 class Rare(nn.Module):
     """A parameter or buffer acts on samples of some kind only, before the first layer or behind it."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 from landscape import models
@@ -85,6 +86,31 @@ def test_only_large_inner_layers_are_coarse():
     task = Task(model, {"test": samples})
     assert use_bfloat16(task.flat(task.theta), samples) == ["2.weight", "2.bias", "4.weight", "4.bias"]
     assert use_bfloat16(task.flat(task.theta.double()), samples) == []
+
+
+class Reused(nn.Module):
+    """Uses the weight of an inner layer again: by a function, or as the weight of the last layer."""
+
+    def __init__(self, tied: bool) -> None:
+        super().__init__()
+        self.first, self.inner, self.last = nn.Linear(6, 100), nn.Linear(100, 100), nn.Linear(100, 100)
+        self.tied = tied
+        if tied:
+            self.last.weight = self.inner.weight
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        inner = self.inner(self.first(x).relu()).relu()
+        return self.last(inner if self.tied else F.linear(inner, self.inner.weight.t()))
+
+
+@needed
+@pytest.mark.parametrize("tied", [False, True])
+def test_a_weight_with_a_second_use_in_float32_is_rounded_for_the_layer_alone(tied):
+    torch.manual_seed(0)
+    task = Task(Reused(tied), {"test": Samples(torch.randn(9, 6), torch.arange(9))})
+    fast = evaluate(task, task.theta[None], [[1.0]], precision="fast")["loss"]
+    exact = evaluate(task, task.theta[None], [[1.0]])["loss"]
+    assert 0 < float((fast - exact).abs()) < 0.01 * float(exact)
 
 
 def test_without_the_instructions_fast_is_exact_and_says_so(monkeypatch):
