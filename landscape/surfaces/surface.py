@@ -58,13 +58,13 @@ def surface(
         folds: Parts of the samples from which the sampling error follows, such as 20: each metric, such as loss, gets a
             variable loss_sampling_error (`landscape.surfaces.sampling_error`); by default none.
         evaluation, options: Samples, metrics, batch statistics, workers and more: a `landscape.Evaluation`, and fields
-            of it by name. With one thread of torch the bits do not depend on workers. Groups become a dimension `group`.
-            Progress counts grid points and marks, known ones as done. Batch statistics are stated in the attributes; by default
-            they are recomputed between models (coefficients that sum to 1, or several models marked), and the model's
-            own on slices around one. Where they are recomputed, marks that are models keep their own
-            (`mark_statistics`), and differ by that from the points beside them. With precision "fast" the attributes
-            state the largest relative difference in loss from exact values, over some points, and a processor that has
-            no such products.
+            of it by name. With one thread of torch the bits do not depend on workers. Groups become a dimension
+            `group`. Progress counts points and marks, known ones as done. Batch statistics are stated in the
+            attributes; by default they are recomputed between models (coefficients that sum to 1, or several models
+            marked), and the model's own on slices around one. Where they are recomputed, marks that are models keep
+            their own (`mark_statistics`), and differ by that from the points beside them. With precision "fast" the
+            attributes state the largest relative difference in loss from exact values, over some points, and a
+            processor that has no such products.
 
     Returns:
         Dataset with each metric over the dimensions of the sweep, and over `mark` the marks' places
