@@ -141,14 +141,14 @@ def _model(record: Round, at: Centre, mean: Tensor) -> Tensor:
 
 
 def _moves(run: Run, record: Round, kind: str, cohort: WeightedClients | None) -> _Moves | None:
-    """What is displaced at the mean (d,), the displacements (d,) and their weights; None without a cohort."""
+    """What is displaced at the mean (d,), the displacements (d,) and their weights; None without a cohort or an earlier round."""
     if kind == "sampling":
         trained = train_all_clients(run, find_clients_to_train(run, record.index))
         if not bool(trained.weights.any()):
             return None
         mean, full = (weighted_sum(weights, trained.models) for weights in (trained.weights, trained.shares))
         return full.float(), [(mean - full).float()], _ALONE
-    if cohort is None:
+    if cohort is None or (kind == "change" and record.index == 0):
         return None
     if kind == "client":
         return cohort.mean, cohort.drifts(), cohort.weights

@@ -75,7 +75,8 @@ def flower(tmp_path_factory):
         return named
     folder = tmp_path_factory.mktemp("flower")
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-    wanted = ["flwr[simulation]>=1.30", "torch==2.13.0", "numpy", "safetensors", "transformers>=5,<6", "peft>=0.18"]
+    wanted = ["flwr[simulation]>=1.30", "torch==2.13.0", "numpy", "safetensors", "threadpoolctl"]
+    wanted += ["transformers>=5,<6", "peft>=0.18"]
     told = subprocess.run(
         [folder / "bin" / "pip", "install", "-q", *wanted], capture_output=True, text=True, check=False
     )
