@@ -236,8 +236,12 @@ def _complete(partial: netcdf_files.Partial) -> xr.Dataset | None:
     return stored if stored is not None and stored.attrs.get("complete") == 1 else None
 
 
-_SECOND = ("coherence", "basin_rounds", "density_rounds", "drift_curvature", "hessian_density", "noise_or_drift")
-REVISION = dict.fromkeys(_SECOND, "2") | {"update_causes": "3", "early_warning": f"2 {calibration()['digest']}"}
+_SECOND = ("averaging_gap", "coherence", "basin_rounds", "density_rounds", "hessian_density", "noise_or_drift")
+REVISION = dict.fromkeys(_SECOND, "2") | {
+    "drift_curvature": "3",
+    "update_causes": "3",
+    "early_warning": f"2 {calibration()['digest']}",
+}
 """Revision of analyses that compute something else now; results of earlier revisions are not read."""
 
 

@@ -176,7 +176,7 @@ def measure_gap(around: Surroundings, cohort: WeightedClients, start: Tensor) ->
     loss, mean_loss = float(losses[0][0]), float(p @ torch.stack(losses)[:, 1])
     low, high = (-0.5 * float(p @ ends) for ends in (bends.amax(1), bends.amin(1)))
     drifts, updates = torch.einsum("k,kvs->vs", p, torch.stack(squares))
-    updates = updates.where(updates.sum() > rounding_of(cohort.mean) ** 2, torch.nan)
+    updates = updates.where(updates[1] > rounding_of(cohort.mean) ** 2, torch.nan)
     rounding = 4 * torch.finfo(around.gradient.dtype).eps * (abs(loss) + abs(mean_loss))
     return {
         "gap": loss - mean_loss,
@@ -186,10 +186,10 @@ def measure_gap(around: Surroundings, cohort: WeightedClients, start: Tensor) ->
         "holds": float(low - rounding <= loss - mean_loss <= high + rounding),
         "loss": loss,
         "mean_loss": mean_loss,
-        "spread": float(drifts.sum()),
-        "removed": float(drifts.sum() / updates.sum()),
+        "spread": float(drifts[1]),
+        "removed": float(drifts[1] / updates[1]),
         "removed_sharp": float(drifts[0] / updates[0]),
-        "removed_rest": float(drifts[1] / updates[1]),
+        "removed_rest": float((drifts[1] - drifts[0]).clamp(min=0) / (updates[1] - updates[0])),
     }
 
 
@@ -202,9 +202,8 @@ def _curvatures(around: Surroundings, drift: Tensor) -> Tensor:
 
 
 def _squares(around: Surroundings, vector: Tensor) -> Tensor:
-    """Squared length (2,) of a vector (d,) inside the sharpest directions and outside."""
-    inside = (around.span @ vector).double().square().sum()
-    return torch.stack([inside, (vector.double().square().sum() - inside).clamp(min=0)])
+    """Squared length (2,) of a vector (d,) inside the sharpest directions, and in all."""
+    return torch.stack([part.double().square().sum() for part in (around.span @ vector, vector)])
 
 
 _RANKED = ("cosine", "ritz", "eigenvalue")
