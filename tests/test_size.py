@@ -37,7 +37,7 @@ ROOMS = {
     "drift/partitions": 500,
     "drift/plugins": 245,
     "drift/record": 775,
-    "drift/runs": 1275,
+    "drift/runs": 1270,
     "drift/simulation": 1795,
     "drift/store": 1540,
     "drift/trackers": 100,

@@ -207,8 +207,7 @@ def arguments_text(run: Run, analysis: Any, arguments: dict[str, Any]) -> str:
         raise TypeError(f"cached takes a function, as in run.cached(drift.coherence), not {analysis!r}; {likely}")
     _, *parameters = inspect.signature(analysis).parameters.values()
     accepted = [parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_KEYWORD]
-    takes_any = len(accepted) < len(parameters)
-    if unknown := [] if takes_any else [name for name in arguments if name not in accepted]:
+    if unknown := [] if len(accepted) < len(parameters) else [name for name in arguments if name not in accepted]:
         raise TypeError(plugins.unknown(f"argument of {analysis.__name__}", unknown[0], accepted))
     bound = inspect.signature(analysis).bind(run, **arguments)
     bound.apply_defaults()
@@ -236,12 +235,9 @@ def _complete(partial: netcdf_files.Partial) -> xr.Dataset | None:
     return stored if stored is not None and stored.attrs.get("complete") == 1 else None
 
 
-_SECOND = ("averaging_gap", "coherence", "basin_rounds", "density_rounds", "hessian_density", "noise_or_drift")
-REVISION = dict.fromkeys(_SECOND, "2") | {
-    "drift_curvature": "3",
-    "update_causes": "3",
-    "early_warning": f"2 {calibration()['digest']}",
-}
+_SECOND = ("averaging_gap", "basin_rounds", "coherence", "density_rounds", "hessian_density", "noise_or_drift")
+_THIRD = dict.fromkeys(("drift_curvature", "update_causes"), "3")
+REVISION = dict.fromkeys(_SECOND, "2") | _THIRD | {"early_warning": f"2 {calibration()['digest']}"}
 """Revision of analyses that compute something else now; results of earlier revisions are not read."""
 
 

@@ -141,7 +141,7 @@ def _model(record: Round, at: Centre, mean: Tensor) -> Tensor:
 
 
 def _moves(run: Run, record: Round, kind: str, cohort: WeightedClients | None) -> _Moves | None:
-    """What is displaced at the mean (d,), the displacements (d,) and their weights, or None (no cohort, no earlier round)."""
+    """What is displaced at the mean (d,), the displacements (d,) and their weights; None without these."""
     if kind == "sampling":
         trained = train_all_clients(run, find_clients_to_train(run, record.index))
         if not bool(trained.weights.any()):
