@@ -5,6 +5,7 @@ An answer that takes long is refused with its cost first; `seconds` of the call 
 
 from __future__ import annotations
 
+import inspect
 import math
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +17,7 @@ import xarray as xr
 from drift.analyses.counterfactual.interventions import interventions_effort
 from drift.diagnosis.diagnose import diagnose
 from drift.runs import cache
-from drift.runs.registry import registered
+from drift.runs.registry import Registered, registered
 from drift.runs.run import Run
 from figures import gallery
 from figures.assistants.json_values import RefusedQuestion, array, plain, require_time
@@ -37,6 +38,9 @@ RESULTS = 32
 
 TIMES = {"record": 1.0, "evaluations": 10.0, "gradients": 30.0, "curvature": 120.0, "training": math.inf}
 """Seconds by kind of computation, of a model of some ten thousand parameters, where an analysis estimates none."""
+
+WORK = ("points", "steps", "k", "directions", "probes", "products", "batches", "subsets", "draws", "repeats")
+"""Options by which those seconds grow, from the default of the analysis on."""
 
 FIGURES = {"seconds": 10.0, "seconds per run": 10.0, "a minute per run": 60.0, "minutes per run": 300.0}
 """Seconds by the stated cost of a figure, the latter three for each run."""
@@ -75,9 +79,7 @@ class Questions(RecordQuestions):
         opened, known = self.open(run), registered()
         if analysis not in known:
             raise RefusedQuestion(plugins.unknown("analysis", analysis, list(known)))
-        function, stated = outside.load(f"{known[analysis].module}:{analysis}"), dict(options or {})
-        plugins.require_options(analysis, function, stated)
-        result = self._result(opened, function, stated, known[analysis].cost, seconds)
+        result = self._result(opened, known[analysis], dict(options or {}), seconds)
         if absent := sorted(set(variables) - set(map(str, result.data_vars))):
             raise RefusedQuestion(plugins.unknown("variable", absent[0], list(map(str, result.data_vars))))
         wanted = result[list(variables)] if variables else result
@@ -101,9 +103,7 @@ class Questions(RecordQuestions):
             estimate = interventions_effort(opened)
             require_time(4 * estimate.seconds, seconds, f"{estimate}, and following what helps through the run")
         result = diagnose(opened, quick=not test_causes)
-        findings = [
-            {**plain(vars(finding)), "in_words": " ".join(filter(None, answer(finding)))} for finding in result.findings
-        ]
+        findings = [{**plain(vars(one)), "in_words": " ".join(filter(None, answer(one)))} for one in result.findings]
         return {"verdict": verdict(result), "findings": findings, "causes": plain(result.to_dict()["causes"])}
 
     def list_figures(self, containing: str = "") -> dict[str, Any]:
@@ -113,11 +113,8 @@ class Questions(RecordQuestions):
             containing: Only figures whose name contains this text.
         """
         names = [name for name in gallery.names() if containing in name]
-        return {
-            "figures": {
-                name: {what.lower(): gallery.constant(name, what) for what in ("NEEDS", "COST")} for name in names
-            }
-        }
+        stated = {name: {what.lower(): gallery.constant(name, what) for what in ("NEEDS", "COST")} for name in names}
+        return {"figures": stated}
 
     def draw(
         self, figure: str, runs: Sequence[str], options: Mapping[str, Any] | None = None, seconds: float = SECONDS
@@ -136,23 +133,31 @@ class Questions(RecordQuestions):
         require_time(share, seconds, f"a figure that takes {cost}")
         with tempfile.TemporaryDirectory() as folder:
             draw_files(figure, opened, folder, stem="figure", formats=("png",), **dict(options or {}))
-            read = {what: Path(folder, f"figure{end}") for what, end in (("caption", ".txt"), ("shows", ".alt.txt"))}
-            return Path(folder, "figure.png").read_bytes(), {
-                what: path.read_text(encoding="utf-8") for what, path in read.items()
-            }
+            files = {"caption": Path(folder, "figure.txt"), "shows": Path(folder, "figure.alt.txt")}
+            texts = {what: path.read_text(encoding="utf-8") for what, path in files.items()}
+            return Path(folder, "figure.png").read_bytes(), texts
 
-    def _result(
-        self, run: Run, function: Callable[..., xr.Dataset], options: dict[str, Any], kind: str, seconds: float
-    ) -> xr.Dataset:
+    def _result(self, run: Run, about: Registered, options: dict[str, Any], seconds: float) -> xr.Dataset:
         """The result that is stored or was computed before, else computed if it does not take longer than accepted."""
+        function = outside.load(f"{about.module}:{about.name}")
+        plugins.require_options(about.name, function, options)
         key = (run.identity, run.head, function.__name__, cache.arguments_text(run, function, options))
         if (result := self._results.get(key)) is None and (result := cache.stored(run, function, options)) is None:
             effort = cache.estimated_effort(run, function, options)
-            cost = TIMES[kind] if effort is None or math.isnan(effort.seconds) else effort.seconds
-            require_time(cost, seconds, f"a computation of the kind {kind}" if effort is None else str(effort))
+            times = growth(about, function, options)
+            words = f"a computation of the kind {about.cost}{f', {times:.0f} times as large as usual' * (times > 1)}"
+            cost = TIMES[about.cost] * times if effort is None or math.isnan(effort.seconds) else effort.seconds
+            require_time(cost, seconds, words if effort is None else str(effort))
             result = run.cached(function, **options)
-        self._results.pop(key, None)
-        self._results[key] = result
-        if len(self._results) > RESULTS:
-            self._results.pop(next(iter(self._results)))
+        others = [(name, kept) for name, kept in self._results.items() if name != key]
+        self._results = dict([*others, (key, result)][-RESULTS:])
         return result
+
+
+def growth(about: Registered, function: Callable[..., Any], options: Mapping[str, Any]) -> float:
+    """How many times its usual work an analysis has by its options; with points on each axis of a grid their square."""
+    usual = {name: parameter.default for name, parameter in inspect.signature(function).parameters.items()}
+    grid = about.cost == "evaluations" and not {"t", "mark_other"} & set(about.dims)
+    stated = {name: value for name, value in options.items() if name in WORK and isinstance(value, int | float)}
+    shares = {name: max(1.0, value / usual[name]) for name, value in stated.items() if isinstance(usual[name], int)}
+    return math.prod(share ** (2 if grid and name == "points" else 1) for name, share in shares.items())

@@ -12,7 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 import xarray as xr
 
@@ -67,8 +66,7 @@ class RecordQuestions(OpenedRuns):
         every = index(self._folder)
         settings = _distinguishing([row for row in every if not row.get("problem")])
         rows = [row | {"settings": settings.get(row["name"]) or None} for row in every if containing in row["name"]]
-        left_out = ("folder", "metrics", "updated")
-        shown = [{key: value for key, value in row.items() if key not in left_out} for row in rows]
+        shown = [{**row, "folder": None, "metrics": None, "updated": None} for row in rows]
         return {"runs": [{key: plain(value) for key, value in row.items() if value is not None} for row in shown]}
 
     def describe_run(self, run: str) -> dict[str, Any]:
@@ -107,9 +105,10 @@ class RecordQuestions(OpenedRuns):
         if name not in recorded:
             raise RefusedQuestion(plugins.unknown("number", name, sorted(map(str, recorded.data_vars))))
         values = recorded[name]
-        absent = sorted(set(rounds) - set(values["round"].values.tolist()))
-        if absent:
-            raise RefusedQuestion(f"run {run} has no round {absent[0]}; it has {_ends(values['round'].values)}.")
+        known = values["round"].values.tolist()
+        if absent := sorted(set(rounds) - set(known)):
+            ends = f"{known[0]} to {known[-1]}" if known else "none"
+            raise RefusedQuestion(f"run {run} has no round {absent[0]}; it has {ends}.")
         return array(values.sel(round=list(rounds)) if rounds else values)
 
     def show_round(self, run: str, round: int) -> dict[str, Any]:
@@ -157,14 +156,12 @@ class RecordQuestions(OpenedRuns):
         if not weights or not all(math.isfinite(value) for value in weights.values()):
             raise RefusedQuestion(f"weights are {dict(weights)}; give a finite number for one model or more.")
         position = opened.require_round(round)
-        name = sum_name(list(weights), list(weights.values()))
-        if not name:
+        if not (name := sum_name(list(weights), list(weights.values()))):
             raise RefusedQuestion("all weights are 0; give one model or more a weight.")
         model = named_models(opened, position, [name]).models
         selected = selected_samples(opened, position, split, samples)
         metrics = ("loss", *(("error",) if "error" in opened.task.metrics else ()))
-        numbers = torch.arange(len(selected))
-        single = evaluate_models(opened, model, selected, metrics=metrics, groups=numbers)
+        single = evaluate_models(opened, model, selected, metrics=metrics, groups=torch.arange(len(selected)))
         means = evaluate_models(opened, model, selected, metrics=metrics)
         answers = {metric: estimate(means[metric][0], single[metric][0].flatten()) for metric in metrics}
         units = {"loss": opened.loss_units, "error": "fraction"}
@@ -180,7 +177,3 @@ def _distinguishing(rows: Sequence[Row]) -> dict[str, dict[str, Any]]:
         for row, table in zip(few, tables, strict=True):
             settings[row["name"]] = {name: table[name] for name in names if table.get(name) is not None}
     return settings
-
-
-def _ends(rounds: np.ndarray) -> str:
-    return f"{rounds[0]} to {rounds[-1]}" if len(rounds) else "none"

@@ -6,9 +6,11 @@ import functools
 import inspect
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from importlib.metadata import version
 from typing import Any
 
+from anyio import to_thread
 from mcp import types
 from mcp.server.mcpserver import Image, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
@@ -22,7 +24,7 @@ standard error or interval of a number where the answer has one. A tool that tak
 the user, and call it again with `seconds` once they agree."""
 
 _TURN = threading.Lock()
-"""Tools are called in threads; pictures are drawn and models evaluated by one of them at a time."""
+"""Tools are called in threads; pictures are drawn and models evaluated by one at a time. Lists wait for none."""
 
 TOOLS = (
     *("list_runs", "describe_run", "read_numbers", "show_round", "evaluate"),
@@ -46,33 +48,30 @@ def server(questions: Questions, *, store: bool) -> MCPServer[Any]:
         hints = types.ToolAnnotations(
             read_only_hint=not store, destructive_hint=False, idempotent_hint=True, open_world_hint=False
         )
-        called = _plain_errors(_with_image(tool) if name == "draw" else tool)
-        structured = False if name == "draw" else None
+        called, structured = _answered(tool), False if name == "draw" else None
         answering.add_tool(called, description=inspect.getdoc(tool), annotations=hints, structured_output=structured)
     return answering
 
 
-def _with_image(draw: Callable[..., Any]) -> Callable[..., Any]:
-    """A tool that returns a picture and texts, as contents of an answer."""
-
-    @functools.wraps(draw)
-    def with_image(*arguments: Any, **options: Any) -> list[Any]:
-        picture, texts = draw(*arguments, **options)
-        return [Image(data=picture, format="png"), *(f"{name}: {text}" for name, text in texts.items())]
-
-    return with_image
-
-
-def _plain_errors(tool: Callable[..., Any]) -> Callable[..., Any]:
-    """A tool whose refusals are one line, without the path of a file or a traceback."""
+def _answered(tool: Callable[..., Any]) -> Callable[..., Any]:
+    """A tool in a thread, which the end of standard input abandons; what it raises is one line, without a traceback."""
 
     @functools.wraps(tool)
-    def answered(*arguments: Any, **options: Any) -> Any:
+    async def answered(*arguments: Any, **options: Any) -> Any:
+        return await to_thread.run_sync(lambda: answer(*arguments, **options), abandon_on_cancel=True)
+
+    def answer(*arguments: Any, **options: Any) -> Any:
         try:
-            with _TURN:
-                return tool(*arguments, **options)
-        except (ValueError, LookupError, TypeError, OSError) as reason:
+            with nullcontext() if tool.__name__.startswith("list_") else _TURN:
+                found = tool(*arguments, **options)
+        except Exception as reason:
             text = str(reason.args[0]) if isinstance(reason, KeyError) and reason.args else str(reason)
-            raise ToolError(console.printable(" ".join(text.split()) or type(reason).__name__)) from reason
+            kind = "" if isinstance(reason, ValueError | LookupError | TypeError | OSError) else type(reason).__name__
+            line = ": ".join(filter(None, (kind, " ".join(text.split())))) or type(reason).__name__
+            raise ToolError(console.printable(line)) from reason
+        if tool.__name__ != "draw":
+            return found
+        picture, texts = found
+        return [Image(data=picture, format="png"), *(f"{name}: {text}" for name, text in texts.items())]
 
     return answered

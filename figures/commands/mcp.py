@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -28,9 +29,10 @@ def mcp(
     try:
         from figures.assistants.server import server
     except ModuleNotFoundError as reason:
-        if (reason.name or "").partition(".")[0] not in ("mcp", "mcp_types"):
+        if (reason.name or "").partition(".")[0] not in ("anyio", "mcp", "mcp_types"):
             raise
         raise LookupError("fedscape mcp needs the package mcp; pip install 'fedscape[mcp]'.") from None
     from figures.assistants.questions import Questions
 
     server(Questions(runs, data=data, task=task, store=store), store=store).run("stdio")
+    os._exit(0)  # also while a tool computes, whose answer nobody reads

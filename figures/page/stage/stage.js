@@ -40,8 +40,8 @@ class Stage {
   get shown() { return this.state.runs.map((key) => this.runs.find((run) => run.key === key)).filter(Boolean); }
   get looked() { return this.runs.find((run) => run.key === this.state.look); }
   get rounds() { return this.land.common(this.state.runs); }
-  get firstRound() { return Math.min(...this.runs.map((run) => run.rounds[0] ?? Infinity)); }
-  get lastRound() { return Math.max(...this.runs.map((run) => Math.max(run.rounds.at(-1) ?? -Infinity, run.able?.at(-1) ?? -Infinity))); }
+  get firstRound() { const rounds = this.runs.flatMap((run) => run.rounds.slice(0, 1)); return rounds.length ? Math.min(...rounds) : 0; } // 0 until one is read
+  get lastRound() { return Math.max(0, ...this.runs.map((run) => Math.max(run.rounds.at(-1) ?? 0, run.able?.at(-1) ?? 0))); }
   memberOf(run) { return this.state.seeds[run.key] || (this.link && run.names && run.names.length ? run.names[0].name : run.key); }
   seedOf(run) { const { names = [] } = run, one = names.find(({ name }) => name === this.memberOf(run)) || names[0]; return names.length > 1 ? `, seed ${one.seed}` : ""; } // of several, that of the landscapes
   named(run) { return run.label + this.seedOf(run); }
@@ -80,7 +80,7 @@ class Stage {
   // What a server says unasked.
   follow(link) {
     link.on("scene", (value) => {
-      const { runs: changed, keys, problems, ...rest } = value;
+      const { runs: changed, keys, problems, ...rest } = value, none = !this.rounds.length;
       Object.assign(this.scene, rest);
       this.take(changed);
       if (keys) this.runs = keys.map((key) => this.runs.find((run) => run.key === key)).filter(Boolean);
@@ -88,7 +88,8 @@ class Stage {
       this.asks.forget(changed);
       if (!this.runs.length) return this.render();
       const first = beginning(this).state; // as long as nothing was selected, the last round that is read is shown
-      if (!this.address.read() && String(first.runs) === String(this.state.runs) && this.shown.every((run) => run.state !== "growing")) this.state.round = first.round;
+      if (none) { if (this.address.read()) this.settle(); else this.begin(); } // the first rounds
+      else if (!this.address.read() && String(first.runs) === String(this.state.runs) && this.shown.every((run) => run.state !== "growing")) this.state.round = first.round;
       const runs = this.state.runs.filter((key) => this.runs.some((run) => run.key === key));
       if (runs.length < this.state.runs.length) { const { notice } = this; this.set({ runs: runs.length ? runs : this.runs.slice(0, 1).map((run) => run.key) }, { replace: true }); this.say(this.notice = notice); return; }
       this.answered();

@@ -267,6 +267,22 @@ def test_what_takes_long_states_its_cost_first(ask, fedavg):
     ask.analyse(fedavg.name, "eigen_rounds", {"k": 1, "rounds": [2]}, seconds=0.5)  # known from the call above
 
 
+@pytest.mark.parametrize(
+    ("analysis", "options", "cost"),
+    [
+        ("round_plane", {"points": 1000}, 10 * (1000 / 21) ** 2),
+        ("round_plane", {"points": 100_000}, 10 * (100_000 / 21) ** 2),
+        ("global_line", {"points": 4100}, 1000),
+        ("eigen_rounds", {"k": 50}, 1200),
+    ],
+)
+def test_the_cost_grows_with_the_points_asked_for(ask, fedavg, analysis, options, cost):
+    with pytest.raises(RefusedQuestion, match=rf"takes about {cost:.0f} s .* times as large as usual"):
+        ask.analyse(fedavg.name, analysis, {"round": 2, **options} if "plane" in analysis else options)
+    with pytest.raises(RefusedQuestion, match=r"takes about \d+ s \(a computation of the kind \w+\)"):
+        ask.analyse(fedavg.name, analysis, {"tolerance": 0.1} if "plane" in analysis else {}, seconds=0.5)
+
+
 def test_runs_of_one_method_are_told_apart_by_their_settings(runs, tmp_path):
     other = [tiny.trained(tmp_path, f"clients.partition.concentration={value}") for value in (0.5, 2.0)]
     for run in (runs[0], runs[2]):

@@ -3,7 +3,9 @@
 import asyncio
 import json
 import os
+import subprocess
 import sys
+import threading
 from importlib.metadata import version
 
 import pytest
@@ -49,3 +51,42 @@ def test_a_client_of_the_protocol_is_answered(runs):
     assert drawn.content[0].mime_type == "image/png" and drawn.content[1].text.startswith("caption: ")
     assert absent.is_error and "no run named 'nix'" in absent.content[0].text
     assert long.is_error and "call again with seconds=" in long.content[0].text
+
+
+def test_lists_are_answered_and_the_server_ends_while_another_tool_computes(runs, tmp_path):
+    code = (
+        "import sys; from pathlib import Path; from figures.assistants import questions; import threading\n"
+        "def describe_run(self, run: str): threading.Event().wait()\n"
+        "questions.Questions.describe_run = describe_run\n"
+        "from figures.commands.mcp import mcp; mcp(runs=Path(sys.argv[1]))"
+    )
+    meta = {"capabilities": {}, "protocolVersion": "2025-06-18", "clientInfo": {"name": "test", "version": "1"}}
+    first = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": meta}
+    calls = [("describe_run", {"run": "any"}), ("list_runs", {})]
+    asks = [
+        {"jsonrpc": "2.0", "id": 1 + row, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
+        for row, (name, arguments) in enumerate(calls)
+    ]
+    command = [sys.executable, "-c", code, str(runs[0].folder.parent)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as served:
+        guard = threading.Timer(120, served.kill)
+        guard.start()
+        for line in (first, {"jsonrpc": "2.0", "method": "notifications/initialized"}, *asks):
+            print(json.dumps(line), file=served.stdin, flush=True)
+        answers = [json.loads(served.stdout.readline())["id"] for _ in range(2)]
+        assert answers == [0, 2], "the list, though run 1 is not described yet"
+        served.stdin.close()
+        assert served.wait() == 0
+        guard.cancel()
+
+
+def test_what_is_not_foreseen_is_one_line_too(runs, monkeypatch):
+    from figures.assistants.server import server
+
+    def list_runs(self, containing=""):
+        raise MemoryError("cannot allocate\n8 GiB")
+
+    monkeypatch.setattr(Questions, "list_runs", list_runs)
+    answering = server(Questions(runs[0].folder.parent), store=False)
+    with pytest.raises(Exception, match=r"list_runs: MemoryError: cannot allocate 8 GiB$"):
+        asyncio.run(answering.call_tool("list_runs", {}))

@@ -257,6 +257,22 @@ def test_as_long_as_nothing_is_selected_the_last_round_that_is_read_is_shown(ope
     assert page.evaluate(push, [0, 1, 2]) == 0, "a round that the reader selected stays"
 
 
+def test_a_run_without_a_round_yet_begins_at_round_0_and_goes_to_the_first_that_are_read(opened):
+    page = opened()
+    push = f"""(rounds) => {{ const {{ link, runs }} = {VIEW}, value = {{ runs: runs.map(run => ({{ ...run, rounds,
+        able: rounds, shown: {{}}, state: 'growing', series: undefined }})), keys: runs.map(run => run.key) }};
+        link.receive({{ push: 'scene', value }}); }}"""
+    page.evaluate(push, [])
+    page.evaluate(f"{VIEW}.begin(); {VIEW}.render()")
+    assert page.evaluate(f"{VIEW}.state.round") == 0
+    assert not page.evaluate("/Infinity|NaN/.test(document.title + document.getElementById('stage').outerHTML)")
+    page.evaluate(push, [0, 1])
+    assert page.evaluate(f"{VIEW}.state.round") == 1
+    page.evaluate(push, [0, 1, 2])
+    assert page.evaluate(f"{VIEW}.state.round") == 1, "the reader follows only where that is chosen"
+    idle(page)
+
+
 def test_nodes_and_listeners_stay_few_over_changes_of_view_and_round(opened):
     page = opened("#round=2&view=map&at=0,0")
     session = page.context.new_cdp_session(page)
