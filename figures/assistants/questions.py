@@ -103,7 +103,7 @@ class Questions(RecordQuestions):
             estimate = interventions_effort(opened)
             require_time(4 * estimate.seconds, seconds, f"{estimate}, and following what helps through the run")
         result = diagnose(opened, quick=not test_causes)
-        findings = [{**plain(vars(one)), "in_words": " ".join(filter(None, answer(one)))} for one in result.findings]
+        findings = [{**plain(vars(item)), "in_words": " ".join(filter(None, answer(item)))} for item in result.findings]
         return {"verdict": verdict(result), "findings": findings, "causes": plain(result.to_dict()["causes"])}
 
     def list_figures(self, containing: str = "") -> dict[str, Any]:
@@ -149,7 +149,7 @@ class Questions(RecordQuestions):
             cost = TIMES[about.cost] * times if effort is None or math.isnan(effort.seconds) else effort.seconds
             require_time(cost, seconds, words if effort is None else str(effort))
             result = run.cached(function, **options)
-        others = [(name, kept) for name, kept in self._results.items() if name != key]
+        others = [item for item in self._results.items() if item[0] != key]
         self._results = dict([*others, (key, result)][-RESULTS:])
         return result
 

@@ -63,15 +63,15 @@ def _answered(tool: Callable[..., Any]) -> Callable[..., Any]:
     def answer(*arguments: Any, **options: Any) -> Any:
         try:
             with nullcontext() if tool.__name__.startswith("list_") else _TURN:
-                found = tool(*arguments, **options)
+                result = tool(*arguments, **options)
         except Exception as reason:
             text = str(reason.args[0]) if isinstance(reason, KeyError) and reason.args else str(reason)
             kind = "" if isinstance(reason, ValueError | LookupError | TypeError | OSError) else type(reason).__name__
             line = ": ".join(filter(None, (kind, " ".join(text.split())))) or type(reason).__name__
             raise ToolError(console.printable(line)) from reason
         if tool.__name__ != "draw":
-            return found
-        picture, texts = found
+            return result
+        picture, texts = result
         return [Image(data=picture, format="png"), *(f"{name}: {text}" for name, text in texts.items())]
 
     return answered

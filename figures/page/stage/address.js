@@ -47,7 +47,8 @@ const FIELDS = {
   axes: oneOf("same", "own"),
   split: ["test, train, proxy or client 3; in a file only its own", (text, { stage }) => (stage.link ? /^(test|train|proxy|client \d+)$/.test(text) : text === blank(stage).split) && text || null],
   points: oneOf(...POINTS), samples: oneOf(...SAMPLES.map((value) => (value === "all" ? value : Number(value)))),
-  at: pairs, client: wholes, turn: pairs,
+  at: pairs, client: wholes,
+  turn: ["two angles up to 1000000 degrees", (text) => { const pair = pairs[1](text); return pair && pair.every((angle) => Math.abs(angle) <= 1e6) ? pair : null; }, pairs[2]],
   seeds: ["names of runs here", (text, { stage, raw }) => {
     const names = raw.split(",").map(decoded), keys = names.map((name) => keyOf(stage, name));
     return keys.every(Boolean) ? (stage.link ? Object.fromEntries(keys.map((key, i) => [key, names[i]])) : {}) : null;
@@ -85,7 +86,8 @@ function readAddress(stage, hash, before) {
   }
   const rounds = stage.land.common(state.runs), { round } = state;
   state.round = stage.land.nearest(round, rounds, before.round);
-  if (given.has("round") && state.round !== round) wrong.push(`there is no landscape of round ${round}; round ${state.round} is shown`);
+  const there = stage.runs.some((run) => state.runs.includes(run.key) && stage.land.rounds(run).includes(state.round) && !run.damaged?.[state.round]);
+  if (given.has("round") && state.round !== round) wrong.push(`there is no landscape of round ${round}${there ? `; round ${state.round} is shown` : `, nor of round ${state.round}, where the page begins`}`);
   const { mix } = state;
   if (mix && (mix.run !== state.look || mix.round !== state.round)) { wrong.push(`its weights are of round ${mix.round} of ${stage.runs.find((run) => run.key === mix.run).label}, which is not looked at`); state.mix = null; }
   return { state, wrong };

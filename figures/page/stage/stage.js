@@ -84,8 +84,7 @@ class Stage {
       Object.assign(this.scene, rest);
       this.take(changed);
       if (keys) this.runs = keys.map((key) => this.runs.find((run) => run.key === key)).filter(Boolean);
-      if (problems) this.problems = problems;
-      this.asks.forget(changed);
+      Object.assign(this, problems && { problems }).asks.forget(changed);
       if (!this.runs.length) return this.render();
       const first = beginning(this).state; // as long as nothing was selected, the last round that is read is shown
       if (none) { if (this.address.read()) this.settle(); else this.begin(); } // the first rounds

@@ -23,6 +23,7 @@ NONSENSE = {
     "metric=happiness": "metric is happiness, not loss, error or class 3",
     "at=1": "at is 1, not two numbers",
     "at=NaN,2": "at is NaN,2, not two numbers",
+    "turn=1e308,-1e308": "turn is 1e308,-1e308, not two angles up to 1000000 degrees",
     "client=-2": "client is -2, not a whole number",
     "smooth=4": "smooth is 4, not 1, 3, 5, 9, 21",
     "span=9-3": "span is 9-3, not two rounds, such as 3-9",
@@ -60,6 +61,13 @@ def test_what_an_address_says_wrongly_is_one_plain_line_until_the_next_change(op
         "#round=2&runs=fedlaw&view=relief&look=fedlaw&metric=error&at=0.1,0&client=1&smooth=3&span=0-2&tour=1"
     )
     assert fresh.locator(line).is_hidden(), "a right address is shown without a word"
+
+
+def test_a_round_is_not_said_to_be_shown_where_no_round_has_a_landscape(opened):
+    page = opened()
+    page.evaluate(f"""{VIEW}.runs.forEach(run => {{ run.shown = {{}}; }}); location.hash = '#round=1&view=map'""")
+    page.wait_for_selector("#stage .complaint:has-text('there is no landscape of round 1, nor of round 2')")
+    assert "round 2 is shown" not in page.text_content("#stage .complaint")
 
 
 @pytest.mark.parametrize("field", ["client=9999", "mix=fedavg,2,1,0:1", "mix=fedavg,2,1,9999:1"])
