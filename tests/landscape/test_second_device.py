@@ -51,16 +51,25 @@ def test_numbers_on_a_second_device_are_those_of_the_cpu(name, number, monkeypat
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["cnn_fmnist", "resnet8", "linear"])
-def test_points_are_batched_on_a_second_device(name, monkeypatch):
+@pytest.mark.parametrize("batched", [True, False])
+@pytest.mark.parametrize(
+    ("name", "statistics"),
+    [("cnn_fmnist", None), ("linear", None), ("resnet8", "recomputed"), ("resnet8", "averaged"), ("resnet8", "task")],
+)
+def test_points_of_a_second_device_are_those_of_the_cpu(name, statistics, batched, monkeypatch):
     task, batches, whole = _task(name), [], vmap_points.batch_points
     three = plain(thetas(task, 3, spread=0.05))
-    how = {"groups": torch.arange(7) % 2, "statistics": "recomputed" if name == "resnet8" else None}
+    how = {"groups": torch.arange(7) % 2, "statistics": statistics}
+    if statistics in ("recomputed", "averaged"):
+        how["buffers"] = task.buffers + torch.rand(3, len(task.buffers), generator=torch.Generator().manual_seed(1))
     expected = landscape.evaluate(task, three, ROWS, **how)
     monkeypatch.setattr(vmap_points, "batch_points", lambda *given: batches.append(whole(*given)) or batches[-1])
     with second_device(monkeypatch) as device:
-        found = landscape.evaluate(task, three.to(device), ROWS, **how)
-    assert len(batches) == 1 and batches[0] is not None  # where a batch fails, points are evaluated one by one
+        if not batched:
+            monkeypatch.setattr(vmap_points, "DEVICES", ())
+        there = {key: value.to(device) if key == "buffers" else value for key, value in how.items()}
+        found = landscape.evaluate(task, three.to(device), ROWS, **there)
+    assert [batch is not None for batch in batches] == [True] * batched  # where a batch fails, points go one by one
     for metric, values in expected.items():
         torch.testing.assert_close(found[metric], values, rtol=1e-4, atol=1e-6)
 
