@@ -49,7 +49,7 @@ def require_known_training(run: Run) -> None:
     """Raise LookupError for a run of another program whose method or local settings are not known."""
     if isinstance(run.method, ExternalMethod) or "local settings" in run.about.get("unknown", ()):
         what = "the run was trained by another program: its method and local settings are not known here"
-        raise LookupError(f"{what} (fedscape import ... --set method=fedavg local.lr=0.1 states them).")
+        raise LookupError(f"{what} (fedscape import CKPT --set method=fedavg local.lr=0.1 states them).")
 
 
 def past_starts(run: Run, index: int, late: int) -> dict[int, tuple[Tensor, Tensor]]:

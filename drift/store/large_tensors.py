@@ -32,7 +32,8 @@ def read(path: Path, file: BinaryIO) -> tuple[dict[str, str], dict[str, Tensor]]
     stated, tensors = read_header(file), dict[str, Tensor]()
     for name, span in stated.spans.items():
         dtype = _dtype(span)
-        if (name.startswith(CARRIED) or name.rpartition(".")[2] in NAMES) and not _fits(span):
+        fits = memory_budget.fits(dtype, span.shape) or span.begin % TYPES[span.dtype][1] > 0
+        if (name.startswith(CARRIED) or name.rpartition(".")[2] in NAMES) and not fits:
             tensors[name] = map_tensor(path, dtype, span.shape, span.begin)
         else:
             tensors[name] = torch.from_numpy(stored_bytes(file, stated, span)).view(dtype).reshape(span.shape)
@@ -65,10 +66,6 @@ def models_of_updates(start: Tensor, updates: Tensor) -> Tensor:
     if memory_budget.fits(start.dtype, tuple(updates.shape)):
         return start + updates.to(start)
     return filled(len(updates), start, (start + update.to(start) for update in Rows(updates)))
-
-
-def _fits(span: TensorSpan) -> bool:
-    return memory_budget.fits(_dtype(span), span.shape) or span.begin % TYPES[span.dtype][1] > 0
 
 
 def _dtype(span: TensorSpan) -> torch.dtype:

@@ -203,7 +203,7 @@ def _curvatures(around: Surroundings, drift: Tensor) -> Tensor:
 
 def _squares(around: Surroundings, vector: Tensor) -> Tensor:
     """Squared length (2,) of a vector (d,) inside the sharpest directions, and in all."""
-    return torch.stack([part.double().square().sum() for part in (around.span @ vector, vector)])
+    return torch.stack([values.double().square().sum() for values in (around.span @ vector, vector)])
 
 
 _RANKED = ("cosine", "ritz", "eigenvalue")

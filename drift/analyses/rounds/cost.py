@@ -70,7 +70,7 @@ def training_cost(run: Run, *, round: int = -1, repeats: int = REPEATS, plain: b
     stored = ready.flat.theta.nbytes + ready.flat.grad.nbytes + ready.flat.buffers.nbytes
     values = {
         "macs": float(base.macs),
-        "macs_training": float(base.macs) * ((run.method.pool_size or 1) + 1) / 2,
+        "macs_training": float(base.macs) * _pool_factor(run),
         "macs_round": trained.macs,
         "macs_plain": measure_cost(ready.train, repeats=1).macs if plain else np.nan,
         **_ranges("seconds_epoch", [value / epochs for value in seconds]),
@@ -89,6 +89,10 @@ def training_cost(run: Run, *, round: int = -1, repeats: int = REPEATS, plain: b
 
 def _ranges(name: str, values: Sequence[Any]) -> dict[str, Any]:
     return dict(zip((name, f"{name}_low", f"{name}_high"), values, strict=True))
+
+
+def _pool_factor(run: Run) -> float:
+    return (run.method.pool_size + 1) / 2 if run.method.pool_size else 1.0
 
 
 def _epochs(run: Run, samples: int) -> float:
