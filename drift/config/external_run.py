@@ -15,6 +15,8 @@ from drift.partitions import Partitioner
 from drift.plugins.reserved_names import UNKNOWN, USER_TASK
 from drift.plugins.tables import table_name
 
+NOT_KNOWN = "the run was trained by another program: its method and local settings are not known here"
+
 
 class ExternalMethod(Method):
     """A method of another program, of which name and settings are known as far as stated; it cannot train."""
@@ -32,7 +34,7 @@ class ExternalMethod(Method):
 
     def local(self, client: Any) -> NoReturn:
         """Raise LookupError."""
-        raise LookupError("the run was trained by another program: its method and local settings are not known here.")
+        raise LookupError(f"{NOT_KNOWN}.")
 
 
 class ExternalPartition(Partitioner):

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from drift.config.external_run import ExternalMethod
+from drift.config.external_run import NOT_KNOWN, ExternalMethod
 from drift.config.method_values import Cohort, State
 from drift.store.round_record import Round
 from drift.store.row_matrices import release
@@ -48,8 +48,7 @@ def recorded_clients(run: Run, index: int, ids: Sequence[int]) -> Iterator[Clien
 def require_known_training(run: Run) -> None:
     """Raise LookupError for a run of another program whose method or local settings are not known."""
     if isinstance(run.method, ExternalMethod) or "local settings" in run.about.get("unknown", ()):
-        what = "the run was trained by another program: its method and local settings are not known here"
-        raise LookupError(f"{what} (fedscape import CKPT --set method=fedavg local.lr=0.1 states them).")
+        raise LookupError(f"{NOT_KNOWN} (fedscape import CKPT --set method=fedavg local.lr=0.1 states them).")
 
 
 def past_starts(run: Run, index: int, late: int) -> dict[int, tuple[Tensor, Tensor]]:
