@@ -34,9 +34,10 @@ class PlannedItem:
 
     @property
     def runs(self) -> list[Run]:
-        """Runs of the settings that are whole, and in tables, whose cells stand alone, of all; or stand-ins."""
-        shown = [setting for setting in self.settings if setting.complete or self._in_cells]
-        return list({str(run.folder): run for setting in shown for run in setting.runs}.values()) or [*self.stand_ins]
+        """Paired runs of the settings that are whole; in tables, whose cells stand alone, all runs; or stand-ins."""
+        cells = self._in_cells
+        shown = [setting.runs if cells else setting.paired for setting in self.settings if setting.complete or cells]
+        return list({str(run.folder): run for runs in shown for run in runs}.values()) or [*self.stand_ins]
 
     @property
     def reservation(self) -> str:

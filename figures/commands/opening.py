@@ -48,12 +48,12 @@ class RunSource:
         return list(by_folder.values())
 
     def select(self, texts: Sequence[str]) -> Sequence[Run]:
-        """Runs as in `open_all`; with a folder of runs among them, `AnyOf` these, of which those named are required.
+        """Runs as in `open_all`; with a folder of runs or files of a campaign, `AnyOf` these with the others required.
 
         Raises:
             LookupError: If there is none.
         """
-        folders = [text for text in texts if inside_of(Path(text))]
+        folders = [text for text in texts if inside_of(Path(text)) or Path(text).is_file()]
         opened_runs = self.open_all(texts)
         if not folders:
             return opened_runs

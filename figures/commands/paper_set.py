@@ -107,9 +107,9 @@ def _draw(entry: PlannedItem, folder: Path, look: Mapping[str, Any]) -> Outcome:
     from figures.gallery import constant
 
     name = entry.item.figure
-    console.say(
-        f"{entry.item.item}, {name}: {constant(name, 'COST')}, {len(entry.runs)} run{'s' * (len(entry.runs) > 1)}"
-    )
+    if any(run.folder.is_dir() for run in entry.runs):  # files are drawn at once, or refused
+        count = f"{len(entry.runs)} run{'s' * (len(entry.runs) > 1)}"
+        console.say(f"{entry.item.item}, {name}: {constant(name, 'COST')}, {count}")
     with console.stages(f"drawing {entry.item.item}") as stage:
         runs = [run.with_progress(stage, console.say) for run in entry.runs]
         outcome = outcome_of(name, runs, folder, {**entry.options, **look}, entry.stem)

@@ -9,7 +9,7 @@ from cyclopts import App, Parameter
 
 from figures.commands.film import film
 from figures.commands.look_options import LookOptions
-from figures.commands.opening import HERE, RunSource
+from figures.commands.opening import HERE, RunSource, inside_of
 from figures.commands.options import OUT, FigureName, Json, Memory, Options, RunNames, Workers, arguments, flag, several
 from figures.commands.requirements import require_folder
 from figures.texts import console
@@ -97,6 +97,7 @@ def draw(
     require_folder(out)
     from drift.store.memory_budget import limited
 
+    words = look.words() if look is not None else {}
     if paper is not None:
         from figures.papers.catalogue import load
 
@@ -108,25 +109,30 @@ def draw(
         from figures.looks.style import require_formats
         from figures.pictures.draw_files import FORMATS
 
-        words = look.words() if look is not None else {}
         sheet(words.get("style", ""))  # refused here, before any run is opened
         require_formats(formats or FORMATS)
 
         texts = [name, *(run or [])]
-        home = Path(texts[0]) if Path(texts[0]).is_dir() and not (Path(texts[0]) / "run.json").exists() else source.runs
+        folder = Path(texts[0]).is_dir() and not (Path(texts[0]) / "run.json").exists()
+        home = Path(texts[0]) if folder and all(path.is_dir() for path in inside_of(Path(texts[0]))) else source.runs
         with limited(memory):
             paper_runs = opened_or_none(texts, source)
-            return draw_paper(paper, paper_runs, item or [], home, out, json, formats=formats or FORMATS, **words)
+            code = draw_paper(paper, paper_runs, item or [], home, out, json, formats=formats or FORMATS, **words)
+        _say_font(words)
+        return code
     if item:
         raise ValueError(f"--item {item[0]} is an item of a paper; name the paper by --paper.")
     if not run:
-        raise ValueError(f"no run is given; give runs or a folder of them, as in fedscape figures draw {name} RUN.")
+        raise ValueError(
+            "no run is given; give runs or a folder of them before options of several words, as in fedscape figures "
+            f"draw {name} RUN --format pdf png."
+        )
     from drift.plugins.trust import allow_figure
     from figures.gallery import constant, require
 
     allow_figure(name)
     require(name)  # refused here, before any run is opened
-    options = {**arguments(set), **(look.words() if look is not None else {})}
+    options = {**arguments(set), **words}
     saved = next((text for text in run if text.endswith(".nc")), None)
     if saved is not None and len(run) > 1:
         raise ValueError(f"{saved} has the numbers of a picture, and {len(run)} names are given; give it alone.")
@@ -136,7 +142,6 @@ def draw(
     opened_runs = [] if saved is not None else source.select(run)
     from drift.runs.metric_names import stated
     from figures.commands._draw_files import draw_one, left_out
-    from figures.looks.matplotlib_style import substitute
     from figures.looks.style import require_formats
     from figures.pictures.draw_files import FORMATS, split_words
     from figures.selection.run_selection import map_runs
@@ -152,12 +157,19 @@ def draw(
     with limited(memory), console.stages(f"drawing {name}") as stage:
         shown_runs = map_runs(opened_runs, lambda run: run.with_progress(stage, console.say))
         paths = draw_one(name, saved or shown_runs, out, formats=formats or FORMATS, **options)
-    if look is not None and (font := substitute(look.words().get("style") or "")):
-        console.say(f"{name}: {font}")
+    _say_font(words)
     for line in left_out(paths):
         console.say(f"{name}: {line}")
     console.answer(paths, {"figure": name, "files": paths}, json=json)
     return 0
+
+
+def _say_font(words: dict[str, Any]) -> None:
+    """Say which font of a style is missing, and what is in its place."""
+    from figures.looks.matplotlib_style import substitute
+
+    if font := substitute(words.get("style", "")):
+        console.say(font)
 
 
 @figures.command

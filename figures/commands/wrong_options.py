@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import inspect
 import re
+import shlex
 from collections.abc import Callable, Iterable
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 from cyclopts import (
@@ -103,12 +105,23 @@ def _missing_argument(error: MissingArgumentError, argument: Argument, name: str
 
 
 def _took_several(tokens: list[str], here: App) -> str:
-    """A hint where an option with several values comes before what is missing, and may have taken it."""
+    """The command in another order where an option with several values may have taken what is missing."""
     many = [
         name for argument in here.assemble_argument_collection() for name in argument.names if argument.token_count()[1]
     ]
-    greedy = [name for name in tokens if name in many]
-    return f" {greedy[-1]} takes all words that follow it; write them after the argument." if greedy else ""
+    at, taken = max(
+        (
+            (at, list(takewhile(lambda token: not token.startswith("-"), tokens[at + 1 :])))
+            for at, name in enumerate(tokens)
+            if name in many
+        ),
+        key=lambda place: len(place[1]),
+        default=(0, []),
+    )
+    if len(taken) < 2:
+        return ""
+    ordered = [*tokens[:at], *taken[1:], *tokens[at + 1 + len(taken) :], tokens[at], *taken[:1]]
+    return f" {tokens[at]} takes all words that follow it; write it last: {shlex.join(['fedscape', *ordered])}."
 
 
 def _wrong_type(error: CoercionError, argument: Argument, name: str, about: str) -> str:

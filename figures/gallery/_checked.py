@@ -22,7 +22,7 @@ from figures.axes.map_heights import fit_heights
 from figures.gallery._paired import cut, paired
 from figures.looks import look, style
 from figures.selection.identity import add_identity, caption
-from figures.selection.run_selection import describe_difference, join_names, refusal, required_runs, select_runs
+from figures.selection.run_selection import count_differences, join_names, refusal, required_runs, select_runs
 from landscape.results import stated
 from landscape.results.netcdf_files import sort_names
 
@@ -81,7 +81,7 @@ def check(module: NamedFigure, *, name: str, styled: bool) -> CheckedFigure:
         shown_folders = {run.folder for run in shown}
         if out := [run for run in required_runs(wanted) if run.folder not in shown_folders]:
             why = f"this figure cannot show them with {join_names([run.name for run in shown])}; they differ in"
-            raise ValueError(refusal(out, f"{why} {describe_difference(out[0], shown)}"))
+            raise ValueError(refusal(out, f"{why} {join_names(list(count_differences(out[:1], shown)), 3)}"))
         bound = inspect.signature(module.data).bind(runs, **options)
         bound.apply_defaults()
         _, *rest = bound.arguments.items()

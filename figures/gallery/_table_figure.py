@@ -39,7 +39,7 @@ def draw_table(ds: xr.Dataset, title: str) -> Figure:
     """
     names = [style.literal(setting_text.row_label(str(name))) for name in ds.row.values]
     heads, common = _heads([str(column) for column in ds.column.values])
-    groups = [_group(ds.isel(column=index), head) for index, head in enumerate(heads)]
+    groups = [_group(ds, index, head) for index, head in enumerate(heads)]
     stub = setting_text.key_label(str(ds.attrs.get("rows", "method")))
     return draw_groups(groups, names, _note(ds, title, common, groups), stub)
 
@@ -111,9 +111,10 @@ class Group:
         return next(iter(self.columns.values()))
 
 
-def _group(ds: xr.Dataset, head: list[str]) -> Group:
-    measured, printed = cells(ds, ds.measured, "row", str(ds.column.item())), printed_cells(ds)
-    name = "quick" if int(ds.quick) else "" if head and not printed else "measured"
+def _group(ds: xr.Dataset, index: int, head: list[str]) -> Group:
+    column = ds.isel(column=index)
+    measured, printed = cells(ds, column.measured, "row", str(column.column.item())), printed_cells(column)
+    name = "quick" if int(column.quick) else "" if head and not printed else "measured"
     return Group(head, {name: measured, **({"paper": printed} if printed else {})})
 
 
@@ -187,7 +188,7 @@ def _note(ds: xr.Dataset, title: str, common: Sequence[str], groups: Sequence[Gr
     texts = [", ".join([title, *common]) + (f", by {named}" if named else "")]
     if other := ds.attrs.get("paired_to"):
         texts.append(f"minus that of {look.label(str(other))}, seed by seed")
-    texts.append(f"{what} of up to {seeds} seeds" if seeds > 1 else "one seed")
+    texts.append(what if seeds > 1 else "one seed")
     marked = {cell.mark for group in groups for cell in group.measured}
     texts += filter(None, [best_rows.meaning(marked, seeds)])
     if bool(ds.quick.any()):

@@ -31,14 +31,15 @@ class SettingRuns:
 
     Args:
         setting: Of the item.
-        runs: Complete runs of the setting in the order of the grid; only seeds that every combination with runs has, if
-            there is one.
+        runs: Complete runs of the setting in the order of the grid.
+        paired: Those of the seeds that every combination with runs has; all where there is no such seed.
         quick: Whether they are of the quick variant.
         found, missing: Number of combinations of the grid with and without a complete run.
     """
 
     setting: PaperSetting
     runs: tuple[Run, ...]
+    paired: tuple[Run, ...]
     quick: bool
     matching: int
     missing: int
@@ -113,8 +114,9 @@ def _complete_runs(
     groups = [by_identity[key] for key in identities if key in by_identity]
     seeds = [{run.experiment.seed for run in runs} for runs in groups]
     shared = set.intersection(*seeds) if seeds else set()
-    selected = tuple(run for runs in groups for run in runs if run.experiment.seed in shared or not shared)
-    return SettingRuns(setting, selected, quick, len(groups), len(identities) - len(groups))
+    every = tuple(run for runs in groups for run in runs)
+    paired = tuple(run for run in every if run.experiment.seed in shared or not shared)
+    return SettingRuns(setting, every, paired, quick, len(groups), len(identities) - len(groups))
 
 
 def _better(variants: Sequence[SettingRuns]) -> SettingRuns:

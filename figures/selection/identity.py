@@ -13,7 +13,8 @@ from drift.plugins.reserved_names import UNKNOWN
 from drift.runs.run import Run
 from figures.looks import palette, words
 from figures.selection.partition_text import partition_label
-from figures.selection.run_selection import group_left_out, join_names
+from figures.selection.run_selection import count_differences, join_names
+from figures.selection.setting_text import key_label
 from landscape.model.losses import counted
 
 IDENTITY = ("methods", "data", "partition", "seeds", "rounds", "samples")
@@ -24,7 +25,7 @@ UNEQUAL |= {"partial": "parts not sent", "sent": "changed updates"}
 """Words for what `Run.unequal` names, in the order in which they act."""
 
 MOST = 3
-"""Groups of runs left out that the line below a figure lists; its numbers list all."""
+"""Settings of runs left out that the line below a figure counts; its numbers name twice as many."""
 
 
 def add_identity(ds: xr.Dataset, shown: Sequence[Run], runs: Sequence[Run], options: Mapping[str, Any]) -> xr.Dataset:
@@ -45,19 +46,19 @@ def add_identity(ds: xr.Dataset, shown: Sequence[Run], runs: Sequence[Run], opti
         "samples": _samples(ds, shown, options),
     }
     named_seeds = f"seed{'s' * (', ' in texts['seeds'] or ' to ' in texts['seeds'])} {texts['seeds']}"
-    rest = group_left_out(runs, shown)
-    brief = ", ".join(f"{why} ({len(names)})" for why, names in list(rest.items())[:MOST])
-    if others := sum(len(names) for names in list(rest.values())[MOST:]):
-        brief += f" or otherwise ({others})"
+    folders = {run.folder for run in shown}
+    rest = [run for run in runs if run.folder not in folders]
+    differing = count_differences(rest, shown)
+    brief = join_names([f"{key_label(name)} ({count})" for name, count in differing.items()], MOST)
     line = " · ".join(filter(None, {**texts, "seeds": named_seeds}.values()))
     return ds.assign_attrs(
         {f"identity_{name}": text for name, text in texts.items()},
         identity=line,
         options=json.dumps(dict(options), sort_keys=True, default=str),
-        left_out="\n".join(
-            f"{len(names)} of {len(runs)} runs left out, differing in {why}: {join_names(names)}"
-            for why, names in rest.items()
-        ),
+        left_out=f"{len(rest)} of {len(runs)} runs left out, differing in {join_names(list(differing), 2 * MOST)}: "
+        f"{join_names([run.name for run in rest])}"
+        if rest
+        else "",
         left_out_brief=f"shows {len(shown)} of {len(runs)} runs; the others differ in {brief}" if brief else "",
     )
 

@@ -7,6 +7,7 @@ may choose, as `fedscape figures draw NAME FOLDER` does; the figure states what 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -169,20 +170,12 @@ def one_option(groups: Iterable[Sequence[Run]]) -> bool:
     return len(names) == 1 and names[0].partition(".")[0] in ("method", "local", "proxy")
 
 
-def group_left_out(runs: Sequence[Run], shown: Sequence[Run]) -> dict[str, list[str]]:
-    """Names of the runs that are not shown, by the settings in which they differ from those that are."""
-    folders = {run.folder for run in shown}
-    groups: dict[str, list[str]] = {}
-    for run in runs:
-        if run.folder not in folders:
-            groups.setdefault(describe_difference(run, shown), []).append(run.name)
-    return groups
-
-
-def describe_difference(run: Run, shown: Sequence[Run]) -> str:
-    """The settings in which a run differs from the most similar of the shown runs."""
-    names = min((_names(run, other) for other in shown), key=len, default=[])
-    return join_names(names, MOST) or "no setting"
+def count_differences(runs: Sequence[Run], shown: Sequence[Run]) -> dict[str, int]:
+    """Settings in which runs differ from the most similar of the shown runs, with the number of runs; FIRST first."""
+    one, others = ([(run.label, _settings(run)) for run in some] for some in (runs, shown))
+    differing = (min((_names(run, other) for other in others), key=len) for run in one)
+    counts = Counter(name for names in differing for name in names or ["no setting"])
+    return {name: counts[name] for name in sorted(counts, key=lambda name: (name not in FIRST, -counts[name]))}
 
 
 def join_names(names: Sequence[str], most: int = 4) -> str:
@@ -194,11 +187,14 @@ def join_names(names: Sequence[str], most: int = 4) -> str:
 MOST = 3
 """Settings that a line names."""
 
+FIRST = ("method", "task.dataset", "task.model", "clients.partition.name", "rounds")
+"""Settings that are named before others."""
 
-def _names(run: Run, other: Run) -> list[str]:
+
+def _names(run: tuple[str, dict[str, object]], other: tuple[str, dict[str, object]]) -> list[str]:
     """Settings in which two runs differ; where the method differs, without the seed and the method's own settings."""
-    names = differing_names([_settings(run), _settings(other)])
-    if run.label == other.label:
+    names = differing_names([run[1], other[1]])
+    if run[0] == other[0]:
         return names
     tables = ("task", "clients", "rounds")
     return ["method", *(name for name in names if name.partition(".")[0] in tables and "valid_ratio" not in name)]

@@ -91,13 +91,15 @@ def spread(values: np.ndarray) -> float:
 
 
 def spread_text(table: np.ndarray) -> str:
-    """What `spread` is for the rows of a table (rows, seeds), in words."""
-    counts = (~np.isnan(table)).sum(-1)
-    half = f"half the {INTERVAL} of the mean"
-    if (counts < FEW_SEEDS).all():
-        return "mean ± standard deviation"
-    below = counts[(counts > 1) & (counts < FEW_SEEDS)]
-    return f"mean ± {half}" + (f" (below {FEW_SEEDS} seeds: ± standard deviation)" if below.size else "")
+    """What `spread` is for the cells of a table (..., seeds), and of which seeds, in words."""
+    counts = {*map(int, (~np.isnan(table)).sum(-1).flat)} - {0}
+    what = "mean ± " + (f"half the {INTERVAL} of the mean" if max(counts, default=0) >= FEW_SEEDS else _DEVIATION)
+    below = max(counts, default=0) >= FEW_SEEDS and any(1 < count < FEW_SEEDS for count in counts)
+    what += f" (below {FEW_SEEDS} seeds: ± {_DEVIATION})" * below
+    return what + (f" of {max(counts)} seeds" if len(counts) == 1 else "; in brackets: number of seeds")
+
+
+_DEVIATION = "standard deviation"
 
 
 def marks(table: np.ndarray, *, larger: bool, samples: int | None = None) -> list[Mark]:

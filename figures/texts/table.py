@@ -98,6 +98,7 @@ def table(
     names = _variables(ds, over) if variables is None else list(variables)
     if absent := [name for name in names if name not in ds]:
         raise ValueError(f"no variable {absent[0]!r}; the result has {', '.join(map(str, ds.data_vars))}.")
+    ds = ds.drop_vars([name for name in _variables(ds, over) if name not in names and "seed" in ds[name].dims])
     if rowless := [name for name in names if over not in ds[name].dims]:
         raise ValueError(f"{rowless[0]} has no {over}; give rows=, one of {', '.join(map(str, ds[rowless[0]].dims))}.")
     columns = [column for name in names for column in _columns(ds, name, over)]
@@ -134,6 +135,14 @@ def _variables(ds: xr.Dataset, over: str) -> list[str]:
         and not str(name).endswith(hidden)
         and name not in ("quick", "printed")
     ]
+
+
+def _seeds(ds: xr.Dataset, over: str) -> np.ndarray:
+    """Numbers of all cells by seed, shape (cells, seeds), of series those that `_columns` has."""
+    tables = [ds[name] for name in _variables(ds, over) if "seed" in ds[name].dims]
+    tables = [over_last_rounds(values) if "round" in values.dims and over != "round" else values for values in tables]
+    shown = [values.transpose(..., "seed").values.reshape(-1, ds.sizes["seed"]) for values in tables]
+    return np.concatenate(shown or [np.zeros((0, 1))])
 
 
 def _columns(ds: xr.Dataset, name: str, over: str) -> list[_Column]:
@@ -179,7 +188,8 @@ def cells(ds: xr.Dataset, selected: xr.DataArray, over: str, entry: str = "") ->
         texts = [ranged(ds.isel({over: index}), name, unit).replace("\n", " ") for index in range(len(numbers))]
         states = range_marks(ds, name, direction)
     else:
-        texts = [mean_text(row, selected) for row in numbers.values]
+        counted = len({*(~np.isnan(_seeds(ds, over))).sum(-1)} - {0}) > 1
+        texts = [mean_text(row, selected, counted=counted) for row in numbers.values]
         states = column_marks(ds, selected, over, entry)
     printed = name.endswith("_printed")
     return [Cell(text, "" if printed else state, printed) for text, state in zip(texts, states, strict=True)]
@@ -204,8 +214,7 @@ def _note(ds: xr.Dataset, names: Sequence[str], columns: Sequence[_Column], titl
     texts = [title] if title else [str(ds[name].attrs.get("long_name", "")) for name in names if name == "measured"]
     texts += ["means over the last ten rounds"] * (over != "round" and any("round" in ds[name].dims for name in names))
     if seeds > 1 and "\u00b1" not in title:
-        shown = [ds[name].transpose(..., "seed").values.reshape(-1, seeds) for name in names if "seed" in ds[name].dims]
-        texts.append(f"{spread_text(np.concatenate(shown))} of up to {seeds} seeds")
+        texts.append(spread_text(_seeds(ds, over)))
     texts += [meaning({cell.mark for cell in cells}, seeds)] * ("bold:" not in title)
     if "quick" in ds and bool(ds.quick.any()):
         texts.append("quick: small variant, not to be compared with printed numbers")

@@ -133,6 +133,19 @@ def test_runs_are_found_whatever_their_seed_and_missing_ones_counted(item, tmp_p
     assert other.folder not in {run.folder for run in papers.match_runs(item, [*kept, other])[0].runs}
 
 
+def test_a_cell_of_a_table_has_all_its_seeds_and_the_picture_counts_them(item, tmp_path):
+    runs = [run for run in _trained(item, tmp_path / "runs") if (run.label, run.experiment.seed) != ("ima", 6)]
+    (part,) = papers.match_runs(item, runs)
+    assert {run.experiment.seed for run in part.paired} == {5}, "in a line figure all lines have the same seeds"
+    entry = _draw_papers.PlannedItem("toy", item, (part,))
+    assert {run.folder for run in entry.runs} == {run.folder for run in runs}
+    figure = gallery.load("accuracy-table")
+    ds = figure.data(entry.runs, **entry.options)
+    assert ds.measured.notnull().sum("seed").sel(column="1").values.tolist() == [2, 1, 2]
+    texts = [text.get_text() for ax in figure.draw(ds).axes for text in (*ax.texts, ax.title)]
+    assert sum(text.endswith(" (1)") for text in texts) == 2 and sum(text.endswith(" (2)") for text in texts) == 4
+
+
 def test_an_unfinished_run_is_missing(item, tmp_path):
     runs = _trained(item, tmp_path / "runs")
     for path in (runs[0].folder, runs[1].folder):
@@ -208,13 +221,14 @@ def test_a_table_is_drawn_in_part_with_the_printed_numbers_and_in_the_look_asked
     code, err = call(tmp_path / "runs", "-o", out, *look)
     assert code == 0, err
     assert "Table IV is drawn in part: 2 of 6 cells have runs" in err and "fedscape sweep" in err
-    assert "1 of 3 runs are not drawn" in err and f"or other cells lack their seed: {runs[1].name}" in err
+    assert "are not drawn" not in err and "font" in err, "all seeds; a missing font is said as without --paper"
     assert not list(out.glob("*.p??")) and 'width="198pt"' in (out / "toy-tableiv-accuracy-table.svg").read_text()
     ds = netcdf_files.load(out / "toy-tableiv-accuracy-table.nc")
     assert (ds.row.values.tolist(), ds.column.values.tolist()) == (["fedavg", "ima"], ["1", "2"])
     for run, place in ((runs[0], ("fedavg", "1")), (other[0], ("ima", "2"))):
         assert float(ds.measured.sel(row=place[0], column=place[1], seed=5)) == run.round(-1).metrics["accuracy"]
-    assert int(ds.measured.notnull().sum()) == 2
+    assert float(ds.measured.sel(row="fedavg", column="1", seed=6)) == runs[1].round(-1).metrics["accuracy"]
+    assert int(ds.measured.notnull().sum()) == 3
     assert ds.printed.sel(row=["fedavg", "ima"]).values.tolist()[0][0] == pytest.approx(0.615)
     assert float(ds.printed.sel(row="ima", column="2")) == pytest.approx(0.625)
     for wrong in (("--style", "iee"), ("--format", "pfd"), ("--width", "-1")):

@@ -122,6 +122,25 @@ def test_the_command_line_takes_files_and_folders_of_them(tmp_path, capsys):
     assert "is not a campaign file" in capsys.readouterr().err
 
 
+def test_files_by_hand_are_as_free_as_their_folder_and_the_rest_is_counted_in_one_line(tmp_path, capsys):
+    others = [FILES / "fedadam-fashion-mnist-shards-s0-60f18f25.json", *sorted(FILES.glob("lss-cifar10-*.json"))[:3]]
+    files = [run.path for run in drifts()]
+    assert code("figures", "draw", "settings-rounds", *others, *files, "--out", tmp_path, "--format", "png") == 0
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if "left out" in line]
+    assert line.startswith(f"settings-rounds: 4 of {len(files) + 4} runs left out, differing in ") and "method" in line
+    brief = netcdf_files.load(tmp_path / "settings-rounds.nc").attrs["left_out_brief"]
+    assert len(brief) < 150 and "method (4)" in brief, "one line of the picture"
+
+
+def test_nothing_is_announced_that_is_not_drawn_and_no_run_is_trained_among_the_files(tmp_path, capsys):
+    asked = ("--item", "fig1", "fig5c", "--format", "png", "-o", tmp_path)
+    assert code("figures", "draw", "--paper", "ima", FILES, *asked) == 0
+    said = capsys.readouterr().err.splitlines()
+    assert [line for line in said if line.startswith("Fig. 1")] == [line for line in said if "Fig. 1 is left out" in line]
+    commands = [line for line in said if "fedscape sweep" in line]
+    assert commands and all(line.endswith("--runs runs") for line in commands)
+
+
 def test_a_file_and_a_folder_are_opened_by_one_function(tmp_path):
     run = open_run(next(FILES.glob("fedavg-*.json")))
     assert run.require_round(-1) == run.rounds()[-1]

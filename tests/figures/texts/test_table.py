@@ -85,7 +85,7 @@ def test_any_result_is_a_table_of_its_last_ten_rounds():
         ["71.10 \u00b1 1.05", "\u2013"],
     ]
     assert [cells[0].mark for _, cells in table.rows] == ["", "best"]
-    assert "mean \u00b1 standard deviation of up to 3 seeds; bold: best" in table.note
+    assert "mean \u00b1 standard deviation of 3 seeds; bold: best" in table.note
 
 
 def test_formats_mark_the_best_and_escape_signs():
@@ -178,9 +178,18 @@ def test_what_stands_after_the_sign_is_what_the_note_says():
     assert spread(few) == pytest.approx(np.std(few[:3], ddof=1))
     assert spread(many) == pytest.approx(stats.t.ppf(0.975, 4) * np.std(many, ddof=1) / 5**0.5)
     assert np.isnan(spread(np.array([3.0, np.nan])))
-    assert spread_text(few[None]) == "mean \u00b1 standard deviation"
-    assert spread_text(many[None]) == "mean \u00b1 half the 95 % t interval of the mean"
-    assert "(below 5 seeds: \u00b1 standard deviation)" in spread_text(np.array([few, many]))
+    assert spread_text(few[None]) == "mean \u00b1 standard deviation of 3 seeds"
+    assert spread_text(many[None]) == "mean \u00b1 half the 95 % t interval of the mean of 5 seeds"
+    both = spread_text(np.array([few, many]))
+    assert both.endswith("(below 5 seeds: \u00b1 standard deviation); in brackets: number of seeds")
+
+
+def test_cells_of_different_numbers_of_seeds_state_theirs():
+    ds = _result().isel(round=-1)
+    ds["accuracy"] = ds.accuracy.where((ds.algorithm == "ima") | (ds.seed < 3))
+    (first, second), table = (cells for _, cells in figures.table(ds).rows), figures.table(ds)
+    assert [first[0].text, second[0].text] == ["50.50 \u00b1 0.71 (2)", "71.10 \u00b1 1.05 (3)"]
+    assert "mean \u00b1 standard deviation; in brackets: number of seeds" in table.note
 
 
 def test_differences_that_are_equal_but_for_rounding_are_told_from_zero_without_a_warning(recwarn):
