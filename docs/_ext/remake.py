@@ -14,7 +14,6 @@ import argparse
 import ast
 import hashlib
 import json
-import re
 import shutil
 import sys
 from collections.abc import Mapping
@@ -136,8 +135,7 @@ def write(figures: Path) -> None:
     IMAGES.mkdir(parents=True)
     widths, seen = {}, {}
     for name in plan():
-        text = (figures / f"{name}.alt.txt").read_text(encoding="utf-8")
-        seen[name] = re.split(r" Panel(?: 1)?: ", text)[0].strip()
+        seen[name] = (figures / f"{name}.alt.txt").read_text(encoding="utf-8").strip()
         with Image.open(figures / f"{name}.png") as picture:
             widths[name] = inches(picture)
             (IMAGES / f"{name}.webp").write_bytes(web_picture(picture))

@@ -41,7 +41,7 @@ def data(run: Run, *, round: int | None = None, points: int = 21, most: int = 10
     counts = np.array([(targets == label).sum() for label in shown])
     ds["class_samples"] = ("class", counts, {"long_name": "test samples of the class", "units": "samples"})
     ds["holds"] = (("client", "class"), holds, {"long_name": "client holds samples of the class", "units": "1"})
-    return ds.assign_coords(client=clients)
+    return ds.assign_coords(client=clients).assign_attrs(variable="class_error")
 
 
 def draw(ds: xr.Dataset) -> Figure:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 from matplotlib.container import BarContainer
@@ -11,35 +12,56 @@ from matplotlib.contour import ContourSet
 from matplotlib.figure import Figure
 
 from figures.looks.literal import plain
-from figures.texts.finding import named_lines
+from figures.texts.finding import across_label, named_lines, number, panel_title
 
-SERIES = 8
-"""Lines of a panel whose first and last value are stated."""
+SERIES, LONGEST = 8, 390
+"""Lines of a panel whose first and last value are stated, and letters of a text."""
 
 
 def alt_text(headline: str, figure: Figure) -> str:
     """The headline, then a sentence per panel: its kind, axes with their range, and first and last value of each line.
+
+    All numbers are those that are drawn. In a long text the lines are left out, then panels, which are counted.
 
     Args:
         headline: What the figure shows, in a sentence.
         figure: Drawn.
     """
     axs = [ax for ax in figure.get_axes() if ax.get_label() != "<colorbar>" and ax.has_data() and ax.axison]
-    panels = [_panel(ax, f"Panel {index}: " if len(axs) > 1 else "Panel: ") for index, ax in enumerate(axs, 1)]
-    return " ".join([headline.rstrip(".") + ".", *map(plain, panels)])
+    starts = [f"Panel {index}: " if len(axs) > 1 else "Panel: " for index in range(1, len(axs) + 1)]
+    panels = [_panel(ax, start) for ax, start in zip(axs, starts, strict=True)]
+    what = f"panels ({', '.join(dict.fromkeys(_kind(ax).partition(' with')[0] for ax in axs))})"
+    for texts in ([about + series for about, series in panels], [about for about, _ in panels]):
+        text = shorten(f"{headline.rstrip('.')}.", list(map(plain, texts)), what)
+        if f" more {what}" not in text:
+            break
+    return text
 
 
-def _panel(ax: Axes, start: str) -> str:
-    title = " ".join((ax.get_title() or ax.get_title(loc="left")).split())
-    named = f"{title}, " if title else ""
+def shorten(text: str, parts: Sequence[str], what: str) -> str:
+    """A text and as many further parts as keep it short; the others are counted."""
+    for count in range(len(parts), -1, -1):
+        rest = f"{len(parts) - count} more {what}" if count < len(parts) else ""
+        shown = "; ".join(filter(None, [*parts[:count], rest]))
+        whole = f"{text} {shown[:1].upper()}{shown[1:]}." if shown else text
+        if len(whole) <= LONGEST:
+            break
+    return whole
+
+
+def _panel(ax: Axes, start: str) -> tuple[str, str]:
+    """What a panel is, and its lines."""
+    title = panel_title(ax)
     axes = " and ".join(
-        f"{' '.join(name.split()) or which} from {_number(low)} to {_number(high)}"
-        for which, name, (low, high) in (
-            ("horizontal axis", ax.get_xlabel(), _shown(ax.dataLim.intervalx, ax.get_xlim())),
-            ("vertical axis", ax.get_ylabel(), _shown(ax.dataLim.intervaly, ax.get_ylim())),
+        f"{plain(' '.join(name.split()))} from {number(low)} to {number(high)}"
+        for name, (low, high) in (
+            (across_label(ax), _shown(ax.dataLim.intervalx, ax.get_xlim())),
+            (ax.get_ylabel(), _shown(ax.dataLim.intervaly, ax.get_ylim())),
         )
+        if name
     )
-    return f"{start}{named}{_kind(ax)} over {axes}{_series(ax)}."
+    over = f" over {axes}" if axes else ""
+    return f"{start}{f'{title}, ' if title else ''}{_kind(ax)}{over}", _series(ax)
 
 
 def _shown(data: Sequence[float], limits: Sequence[float]) -> tuple[float, float]:
@@ -49,13 +71,17 @@ def _shown(data: Sequence[float], limits: Sequence[float]) -> tuple[float, float
 
 
 def _kind(ax: Axes) -> str:
-    """What the panel contains, in a word."""
+    """What the panel contains, in a word, and the values of its colours."""
     if ax.name == "3d":
         return "surface"
-    if any(isinstance(artist, ContourSet) for artist in ax.collections):
-        return "contour map"
-    if ax.images or any(isinstance(artist, QuadMesh) for artist in ax.collections):
-        return "matrix of colours"
+    coloured = [
+        one for one in (*ax.collections, *ax.images) if isinstance(one, ContourSet | QuadMesh) or one in ax.images
+    ]
+    if coloured:
+        values = np.ma.masked_invalid(np.ma.asarray(coloured[0].get_array(), float)).compressed()
+        contours = isinstance(coloured[0], ContourSet)
+        ends = f" with values from {number(values.min())} to {number(values.max())}" if values.size else ""
+        return f"{'contour map' if contours else 'matrix of colours'}{ends * (not contours)}"
     if any(isinstance(container, BarContainer) for container in ax.containers) and not named_lines(ax):
         return "bars"
     return "lines" if named_lines(ax) else "points"
@@ -65,10 +91,6 @@ def _series(ax: Axes) -> str:
     if ax.name == "3d":
         return ""
     lines = list(named_lines(ax).items())
-    texts = [f"{name} from {_number(at[0, 1])} to {_number(at[-1, 1])}" for name, at in lines[:SERIES]]
+    texts = [f"{name} from {number(at[0, 1])} to {number(at[-1, 1])}" for name, at in lines[:SERIES]]
     texts += [f"and {len(lines) - SERIES} more"] if len(lines) > SERIES else []
     return f"; {', '.join(texts)}" if texts else ""
-
-
-def _number(value: float) -> str:
-    return f"{float(value):.3g}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
@@ -11,11 +13,8 @@ from matplotlib.ticker import FixedLocator
 from figures.looks import look, words
 from figures.looks.literal import plain
 
-MAIN = ("distance", "loss", "ratio", "gain", "eigenvalue", "outlier", "pearson", "variance")
-"""Quantities that are stated before others."""
-
-LAST, PANELS = 10, 4
-"""Points at the end of a long line whose mean is stated, and panels that are named one by one."""
+LAST, PANELS, LONGEST = 10, 4, 250
+"""Points at the end of a long line whose mean is stated; panels that are named one by one; letters of a finding."""
 
 
 def finding(ds: xr.Dataset, figure: Figure | None) -> str:
@@ -25,38 +24,15 @@ def finding(ds: xr.Dataset, figure: Figure | None) -> str:
         ds: As the figure's data() returns it.
         figure: Drawn from it; its lines are read.
     """
-    return (
-        _measured(ds)
-        or _valley(ds)
-        or _barriers(ds)
-        or _segments(ds)
-        or _pairs(ds)
-        or (_ends(figure) if figure is not None and "density" not in ds else "")
-        or (_range(ds) if figure is not None else "")
-    )
+    if is_table(ds):  # its cells are the numbers
+        return ""
+    stated = _measured(ds) or _valley(ds) or _barriers(ds) or _segments(ds) or _pairs(ds)
+    return stated or (_ends(ds, figure) if figure is not None and "density" not in ds else "")
 
 
-def _range(ds: xr.Dataset) -> str:
-    """Of the main quantity, or the first that has a name: where it is highest and lowest by name, or its values."""
-    for name in sorted(ds.data_vars, key=lambda name: name not in MAIN):
-        values = ds[name].where(np.isfinite(ds[name])) if ds[name].dtype.kind == "f" else ds[name]
-        quantity = plain(str(values.attrs.get("long_name", "")))
-        named = quantity and not str(name).startswith(("at_", "mark_", "minimum"))
-        named = named and not (name == "eigenvalue" and "outlier" in ds)  # places of a density
-        if not named or not values.ndim or values.dtype.kind != "f" or not bool(values.notnull().any()):
-            continue
-        unit = {"fraction": "", "1": "", "": ""}.get(text := str(values.attrs.get("units", "")), f" {text}")
-        by = [dim for dim in values.dims if dim in ds.coords and ds[dim].dtype.kind == "U" and ds.sizes[dim] > 1]
-        if by and "round" not in values.dims:
-            how, other = "max" if name == "outlier" else "mean", set(values.dims) - {by[-1]}
-            ordered = getattr(values, how)(other).to_series().dropna().sort_values()
-            if len(ordered) > 1:  # of others the values are missing
-                quantity += f" ({how})" if other else ""
-                (low, lowest), *_, (high, highest) = zip(map(look.label, ordered.index), ordered, strict=True)
-                return f"{quantity}: highest {high}, {highest:.3g}{unit}; lowest {low}, {lowest:.3g}{unit}"
-        low, middle, high = values.quantile((0, 0.5, 1)).values
-        return f"{quantity}: {low:.3g} to {high:.3g}{unit}, median {middle:.3g}"
-    return ""
+def is_table(ds: xr.Dataset) -> bool:
+    """Whether a figure's data are a table: numbers of rows, in columns or by variable."""
+    return "row" in ds.dims and set(map(str, ds.dims)) <= {"row", "column", "seed"}
 
 
 def _measured(ds: xr.Dataset) -> str:
@@ -89,7 +65,9 @@ def _valley(ds: xr.Dataset) -> str:
     names = ds.get("at_mark", ds.coords.get("mark"))
     if values is None or names is None or not np.isin("mean", names.values):
         return ""
-    rows, marks = np.broadcast_arrays(np.atleast_2d(values.values), np.atleast_2d(names.values.astype(str)))
+    rows, marks = np.broadcast_arrays(
+        np.atleast_2d(values.transpose(..., "mark").values), np.atleast_2d(names.values.astype(str))
+    )
     gaps = [
         float(row[called == "mean"][0] - row[~np.isin(called, ["mean", "by size"])].min())
         for row, called in zip(rows, marks, strict=True)
@@ -99,7 +77,7 @@ def _valley(ds: xr.Dataset) -> str:
     parts = []
     for word, sign in (("below", -1), ("above", 1)):
         sized = [(sign * gap * factor, label) for gap, label in zip(gaps, labels, strict=True) if sign * gap > 0]
-        if len(gaps) > PANELS and sized:
+        if sized and (len(gaps) > PANELS or (len(gaps) > 1 and not all(labels))):
             low, high = min(sized)[0], max(sized)[0]
             parts.append(f"{low:.3g} to {high:.3g} {unit} {word} on {len(sized)} of {len(gaps)} planes")
         else:
@@ -165,28 +143,55 @@ def _pairs(ds: xr.Dataset) -> str:
     return f"The updates of {positive} of {len(cosines)} pairs of clients have a positive cosine; mean {mean:.3g}"
 
 
-def _ends(figure: Figure) -> str:
-    """Of the first panel with named lines: which ends highest and which lowest, or is it where they differ most."""
+def _ends(ds: xr.Dataset, figure: Figure) -> str:
+    """Of each panel with named lines: which ends highest and which lowest, or is it where they differ most."""
+    smooth = re.search(r"moving mean of \d+ rounds", str(ds.attrs.get("band", "")))
+    parts, quantity, before = list[str](), "", ("", "")
     for ax in figure.get_axes():
         lines = list(named_lines(ax).items())
-        across, quantity = (plain(" ".join(text.split())) for text in (_label(ax), ax.get_ylabel()))
+        across, own = (plain(" ".join(text.split())) for text in (across_label(ax), ax.get_ylabel()))
+        quantity = own or quantity  # panels of a row share it
         if not lines or not quantity or not across or ax.get_xscale() == "symlog":
             continue
-        last = LAST if "round" in across and min(len(points) for _, points in lines) >= 2 * LAST else 1
-        places, heights = slice(-last, None), [points[:, 1] for _, points in lines]
+        moving = f" ({smooth[0]})" if smooth and "round" in across else ""
+        long = "round" in across and not moving and min(len(points) for _, points in lines) >= 2 * LAST
+        places, heights = slice(-LAST if long else -1, None), [points[:, 1] for _, points in lines]
         if "round" not in across and len(lines) > 1 and len(set(map(len, heights))) == 1:
             places = slice(at := int(np.ptp(heights, axis=0).argmax()), at + 1)  # where settings differ most
         ends = sorted((float(points[places, 1].mean()), plain(name)) for name, points in lines)
         at = lines[0][1][places][-1, 0]
         fixed = isinstance(ax.xaxis.get_major_locator(), FixedLocator)  # ticks have names
         texts = dict(zip(ax.get_xticks(), ax.get_xticklabels(), strict=True)) if fixed else {}
-        value = texts[at].get_text() if at in texts else f"{at:.4g}"
-        where = f"{across} {value}{f' (mean of the last {last})' * (last > 1)}"
+        how = moving or f" (mean of the last {LAST})" * long
+        where = f" at {across} {texts[at].get_text() if at in texts else f'{at:.4g}'}{how}"
         (low, lowest), (high, highest) = ends[0], ends[-1]
-        both = f"highest {highest}, {high:.3g}; lowest {lowest}, {low:.3g}"
-        single = f"{high:.3g}" + f", from {lines[0][1][0, 1]:.3g}" * (len(ends) == 1)
-        return f"{quantity} at {where}: {single if f'{low:.3g}' == f'{high:.3g}' else both}"
-    return ""
+        both = f"highest {highest}, {number(high)}; lowest {lowest}, {number(low)}"
+        single = number(high) + f", from {number(lines[0][1][0, 1])}" * (len(ends) == 1)
+        named = ", ".join(filter(None, [panel_title(ax), quantity]))
+        here = where * ((quantity, where) != before or not panel_title(ax))
+        parts.append(f"{named}{here}: {single if number(low) == number(high) else both}")
+        before = quantity, where
+    shown = max((count for count in range(len(parts) + 1) if len(". ".join(parts[:count])) <= LONGEST), default=0)
+    rest = len(parts) - max(1, shown)
+    more = [f"{rest} more panel{'s' * (rest > 1)}"] if rest > 0 else []
+    return (
+        ". ".join(text[:1].upper() + text[1:] for text in [*parts[: max(1, shown)], *more])
+        if len(parts) > 1
+        else "".join(parts)
+    )
+
+
+def number(value: float) -> str:
+    """Three digits, large numbers in full."""
+    return f"{value:.0f}" if 1000 <= abs(value) < 1e6 else f"{value:.3g}"
+
+
+def panel_title(ax: Axes) -> str:
+    """Of a panel, or of the first one in its row where there are several rows."""
+    spec = ax.get_subplotspec()
+    row = [other for other in ax.figure.axes if spec and (at := other.get_subplotspec()) and at.rowspan == spec.rowspan]
+    titled = [ax, *row[: len(row) < len(ax.figure.axes)]]
+    return plain(" ".join(next(filter(None, (one.get_title() or one.get_title("left") for one in titled)), "").split()))
 
 
 def named_lines(ax: Axes) -> dict[str, np.ndarray]:
@@ -201,7 +206,8 @@ def named_lines(ax: Axes) -> dict[str, np.ndarray]:
     return named or (dict(zip(["line"], lines.values(), strict=True)) if len(lines) == 1 else {})
 
 
-def _label(ax: Axes) -> str:
-    """Of the horizontal axis of a panel, or of that below it which shares it."""
-    shared = [other.get_xlabel() for other in ax.get_shared_x_axes().get_siblings(ax)]
-    return ax.get_xlabel() or next(filter(None, shared), "")
+def across_label(ax: Axes) -> str:
+    """Of the horizontal axis of a panel, or of that below it."""
+    spec, others = ax.get_subplotspec(), list(ax.get_shared_x_axes().get_siblings(ax))
+    others += [one for one in ax.figure.axes if spec and (at := one.get_subplotspec()) and at.colspan == spec.colspan]
+    return ax.get_xlabel() or next(filter(None, (other.get_xlabel() for other in others)), "")

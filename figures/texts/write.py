@@ -8,9 +8,9 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from figures.looks.literal import plain
-from figures.texts.alt_text import alt_text
+from figures.texts.alt_text import LONGEST, alt_text, shorten
 from figures.texts.caption import caption, caption_latex, shown_in
-from figures.texts.finding import finding
+from figures.texts.finding import finding, is_table
 from figures.texts.table import Table, table
 from figures.texts.table_formats import sentence
 from landscape.results.atomic_write import write_bytes
@@ -48,12 +48,7 @@ def write(stem: Path, headline: str, ds: xr.Dataset, figure: Figure, *, samples:
 def _first(shown: str, ds: xr.Dataset, figure: Figure) -> str:
     """The headline of a caption and what is seen."""
     seen = finding(ds, figure)
-    return ". ".join(filter(None, [shown, seen[:1].upper() + seen[1:]]))
-
-
-def is_table(ds: xr.Dataset) -> bool:
-    """Whether a figure's data are a table: numbers of rows, in columns or by variable."""
-    return "row" in ds.dims and set(map(str, ds.dims)) <= {"row", "column", "seed"}
+    return ". ".join(filter(None, [shown.rstrip("."), seen[:1].upper() + seen[1:]]))
 
 
 def _title(figure: Figure) -> str:
@@ -63,9 +58,13 @@ def _title(figure: Figure) -> str:
 
 
 def _as_text(shown: str, rows: Table) -> str:
-    """A table in sentences, a row in each."""
-    lines = [
-        f"{name}: {', '.join(f'{head} {cell.text}' for head, cell in zip(rows.head, cells, strict=True))}."
-        for name, cells in rows.rows
+    """A table in sentences, a row in each; a long one by its rows and columns, and the best of each column."""
+    named = [(name, list(zip(rows.head, cells, strict=True))) for name, cells in rows.rows]
+    lines = [f"{name}: {', '.join(f'{head} {cell.text}' for head, cell in cells)}." for name, cells in named]
+    if len(text := " ".join([f"{shown.rstrip('.')}.", *lines])) <= LONGEST:
+        return text
+    names = f"{len(named)} rows: {', '.join(name for name, _ in named)}."
+    best = [
+        f"best in {head}: {name}, {cell.text}" for name, cells in named for head, cell in cells if cell.mark == "best"
     ]
-    return " ".join([f"{shown}.", *lines])
+    return shorten(f"{shown.rstrip('.')}. {names}", best or list(rows.head), "columns")

@@ -64,7 +64,7 @@ def test_names_stand_in_captions_and_alt_texts_as_they_are(runs, name, tmp_path)
     said, seen = (paths[f"{name}{end}"].read_text() for end in (".txt", ".alt.txt"))
     assert r"Data: $\bad$" in said and all(own in said for own in NAMES)
     if name == "accuracy-rounds":
-        assert [seen.count(f" {own} from") for own in NAMES] == [2] * len(NAMES)  # once in each panel
+        assert sum(own in seen for own in NAMES) >= 2 and len(seen) < 400  # highest and lowest of each panel
     if name == "accuracy-table":
         rows = paths[f"{name}.table.md"].read_text()
         assert all(own.replace("|", r"\|") in rows or own in rows for own in NAMES)

@@ -162,9 +162,18 @@ def test_every_command_has_an_example_that_it_accepts(chain, monkeypatch, tmp_pa
         ("train empty", ["folder empty is not a run", "fedscape list experiments"]),
         ("train absent.toml", ["there is no file absent.toml", "fedscape list experiments"]),
         ("train --set rounds=2 digits-shards2", ["train needs EXPERIMENT", "--set takes all words that follow it"]),
-        ("figures draw --paper ima --format eps empty", ["last: fedscape figures draw --paper ima empty --format eps."]),
-        ("figures draw --item fig99 empty --paper ima", ["last: fedscape figures draw empty --paper ima --item fig99."]),
-        ("figures draw norms-rounds --format eps empty", ["before options of several words", "norms-rounds RUN --form"]),
+        (
+            "figures draw --paper ima --format eps empty",
+            ["last: fedscape figures draw --paper ima empty --format eps."],
+        ),
+        (
+            "figures draw --item fig99 empty --paper ima",
+            ["last: fedscape figures draw empty --paper ima --item fig99."],
+        ),
+        (
+            "figures draw norms-rounds --format eps empty",
+            ["before options of several words", "norms-rounds RUN --form"],
+        ),
         ("train x --cluster here", ["--cluster of train is 'here'", "tcp://HOST:8786"]),
         ("list", ["list needs KIND", "one of methods, models, datasets"]),
         ("show empty", ["empty is not a run", "Give the folder of a run"]),

@@ -136,7 +136,9 @@ def test_nothing_is_announced_that_is_not_drawn_and_no_run_is_trained_among_the_
     asked = ("--item", "fig1", "fig5c", "--format", "png", "-o", tmp_path)
     assert code("figures", "draw", "--paper", "ima", FILES, *asked) == 0
     said = capsys.readouterr().err.splitlines()
-    assert [line for line in said if line.startswith("Fig. 1")] == [line for line in said if "Fig. 1 is left out" in line]
+    assert [line for line in said if line.startswith("Fig. 1")] == [
+        line for line in said if "Fig. 1 is left out" in line
+    ]
     commands = [line for line in said if "fedscape sweep" in line]
     assert commands and all(line.endswith("--runs runs") for line in commands)
 

@@ -54,7 +54,11 @@ def test_a_caption_states_methods_data_partition_seeds_rounds_and_bands(drawn):
 
 def test_alternative_text_states_axes_and_ends_of_lines(drawn):
     text = (drawn[0] / "accuracy-rounds.alt.txt").read_text()
-    assert re.search(r"Panel 1: lines over round from \S+ to \S+ and test accuracy from .*FedAvg from \S+ to", text)
+    assert re.search(r"Panel 1: lines over round from \S+ to \S+ and test accuracy from \S+ to", text)
+    assert "Test accuracy at round 2: highest" in text and "Test loss [nats] at round 2: highest" in text
+    texts = [path.read_text() for path in drawn[0].glob("*.txt")]
+    assert not [one for one in texts if ".." in one]
+    assert max(len(path.read_text()) for path in drawn[0].glob("*.alt.txt")) < 400
     assert "contour map" in (drawn[0] / "planes-clients.alt.txt").read_text()
 
 

@@ -5,6 +5,7 @@ import pytest
 import xarray as xr
 from matplotlib.figure import Figure
 
+from figures.texts.alt_text import alt_text
 from figures.texts.finding import finding
 
 
@@ -161,16 +162,47 @@ def test_critical_points_gains_and_paths_are_stated_with_what_they_are_measured_
     assert finding(ds, None) == "The plane holds 90 % of the variance; models lie up to 0.38 off it"
 
 
-def test_other_pictures_state_where_their_main_quantity_is_highest(panel):
-    high = (("seed", "layer"), [[9.0, 9.0], [9.0, 9.0]], {"long_name": "upper end"})
-    top = (("seed", "layer"), [[3.0, 1.0], [4.0, np.inf]], {"long_name": "largest eigenvalue"})
-    ds = xr.Dataset({"a_high": high, "eigenvalue": top}, {"layer": ["head", "body"], "seed": [0, 1]})
-    assert finding(ds, panel.figure) == "largest eigenvalue (mean): highest head, 3.5; lowest body, 1"
-    assert finding(ds.isel(seed=0), panel.figure) == "largest eigenvalue: highest head, 3; lowest body, 1"
-    lone = ds.assign(eigenvalue=ds.eigenvalue.where(ds.layer == "head"))  # as a gain, which one method alone has
-    assert finding(lone, panel.figure) == "largest eigenvalue: 3 to 4, median 3.5"
-    numbers = ds.drop_vars("layer")
-    assert finding(numbers, panel.figure) == "largest eigenvalue: 1 to 4, median 3"
+def test_every_panel_is_named_with_its_own_ends():
+    figure = Figure()
+    (first, second), low = figure.subplots(2, 2)
+    for ax, height in ((first, 0.5), (second, 4.0), (low[0], 1500.0)):
+        ax.plot([0, 1, 2], [0.0, 0.1, height], label="within balanced")
+        ax.plot([0, 1, 2], [0.0, 0.1, 0.25], label="between")
+    first.set(title="FedAvg", ylabel="cosine")
+    second.set(title="FedLAW")  # it shares the label of its row, and that of the column below is its own
+    low[0].set(xlabel="round", ylabel="length")
+    low[1].set(xlabel="round")
+    assert finding(xr.Dataset(), figure).split(". ") == [
+        "FedAvg, cosine at round 2: highest within balanced, 0.5; lowest between, 0.25",
+        "FedLAW, cosine: highest within balanced, 4; lowest between, 0.25",
+        "Length at round 2: highest within balanced, 1500; lowest between, 0.25",
+    ]
+    text = alt_text("Cosines.", figure)
+    assert "Panel 3: lines over round from 0 to 2 and length from 0 to 1500" in text and ".." not in text
+    for _ in range(9):
+        low[1].plot([0, 1, 2], [0.0, 0.1, 1.0], label="a method with a long name " * 5)
+    assert len(alt_text("Cosines.", figure)) < 400
+
+
+def test_a_moving_mean_is_called_so_and_not_averaged_again(panel):
+    for name, height in (("IMA", 0.3), ("FedAvg", 0.2)):
+        panel.plot(np.linspace(0, height, 40), label=name)
+    ds = xr.Dataset(attrs={"band": "moving mean of 9 rounds; thin lines: 3 seeds"})
+    wanted = "test accuracy at round 39 (moving mean of 9 rounds): highest IMA, 0.3; lowest FedAvg, 0.2"
+    assert finding(ds, panel.figure) == wanted
+
+
+def test_of_maps_and_bars_no_number_is_stated_that_is_not_drawn(panel):
+    panel.bar([0, 1], [1, 2])
+    ds = xr.Dataset({"loss": ("layer", [1.0, 2.0], {"long_name": "loss"})}, {"layer": ["head", "body"]})
+    assert finding(ds, panel.figure) == ""
+    assert finding(xr.Dataset({"accuracy": ("row", [0.2, 0.3])}), panel.figure) == "", "the table has the numbers"
+
+
+def test_maps_without_names_are_counted_and_a_map_of_another_number_has_no_loss():
+    losses, names = [[1.0, 2.0, 0.5], [1.0, 2.0, 0.25]], [["a", "b", "mean"]] * 2
+    assert "0.5 to 0.75 nats below on 2 of 2 planes" in finding(_planes(losses, names), None)
+    assert finding(_planes(losses, names).assign_attrs(variable="class_error"), None) == ""
 
 
 def test_nothing_is_said_of_other_pictures(panel):
