@@ -28,6 +28,8 @@ def find(runs: str | Path, text: str) -> Path:
     path = Path(text)
     if (path / "run.json").exists() or (path.suffix == ".json" and path.is_file()):
         return path
+    if path.suffix == ".json":
+        raise LookupError(f"there is no file {text}.")
     names = run_names(runs)
     start = text.replace("_", "-")
     matches = [text] if text in names else [name for name in names if name.startswith((text, start))]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 
 from drift.analyses.over_seeds import FEW_SEEDS, INTERVAL, t_interval
 from figures.looks import style
@@ -69,6 +71,9 @@ def mark_level(ax: Axes, level: float = 0.0) -> None:
     ax.axhline(level, color="#555555", linewidth=0.6, zorder=1)
 
 
+MOVING = WeakKeyDictionary[Line2D, str]()
+"""What lines are means of, in words: "moving mean of 9 rounds", or empty."""
+
 DOTS: dict[str, Any] = {"marker": "o", "markersize": 2.5}
 """Look of curves through few values."""
 
@@ -112,12 +117,13 @@ def line_with_band(
         look: Passed to `Axes.plot`, but `smooth`: rounds of a moving mean in place of those of the look, 0 for none.
     """
     drawing, smooth = current(), look.pop("smooth", None)
+    moving = "moving mean" * str(values.name).endswith("_smooth")
     if over.endswith("round") and (rounds := smooth if smooth is not None else drawing.take("smooth")):
         every = values.reindex({over: np.arange(int(values[over][0]), int(values[over][-1]) + 1)})
         if rounds > every.sizes[over]:
             raise ValueError(f"smooth is {rounds}, and a line has {every.sizes[over]} rounds; give at most as many.")
         values = every.rolling({over: rounds}, center=True, min_periods=1).mean().where(values.notnull())
-        drawing.remark(f"moving mean of {rounds} rounds")
+        drawing.remark(moving := f"moving mean of {rounds} rounds")
     values = values.transpose(*(name for name in (across, over) if name in values.dims))
     table = np.atleast_2d(values.values.astype(float))
     table = table[~np.isnan(table).all(1)] if np.isfinite(table).any() else table[:0]
@@ -134,6 +140,7 @@ def line_with_band(
     if len(x) == 1:
         look = {"marker": "o", "markersize": 3, **look}
     (line,) = ax.plot(x, middle, **look)
+    MOVING[line] = moving
     if kind == "lines":
         dash = look.get("linestyle") or "-"
         for row in table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -93,7 +94,9 @@ def _names(ax: Axes) -> bool:
 def _title(figure: Figure, text: str) -> None:
     """A title above everything, by which the figure becomes taller."""
     width, height = (float(size) for size in figure.get_size_inches())
-    more = 0.24
+    size = float(mpl.rcParams["font.size"])
+    lines = textwrap.wrap(text, max(12, int(width * 72 / (0.62 * size))))
+    more = 0.07 + 0.17 * len(lines)
     share = height / (height + more)
     figure.set_size_inches(width, height + more)
     engine = figure.get_layout_engine()
@@ -102,4 +105,4 @@ def _title(figure: Figure, text: str) -> None:
         engine.set(rect=(left, low * share, wide, high * share))
     move_legends(figure, lambda y: y * share, beside="above")
     look = {"ha": "center", "va": "top", "fontsize": mpl.rcParams["axes.titlesize"], "fontweight": "bold"}
-    figure.text(0.5, 1 - 0.04 / (height + more), text, in_layout=False, **look)
+    figure.text(0.5, 1 - 0.04 / (height + more), "\n".join(lines), in_layout=False, **look)

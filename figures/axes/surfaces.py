@@ -136,11 +136,13 @@ def profile(
     return style.name_axes(ax, style.text(ds["t"]), style.text(values))
 
 
-def path(ds: xr.Dataset, dims: Sequence[str], ax: Axes) -> None:
-    """The marks joined in their order, as those of a trajectory; the first and the last one named."""
+def path(ds: xr.Dataset, dims: Sequence[str], ax: Axes, *, named: bool = True) -> None:
+    """The marks joined in their order, as those of a trajectory; the first and the last one named, or the first hollow."""
     x, y = (ds[f"mark_{name}"].values for name in dims)
     ax.plot(x, y, "o-", color=style.GLOBAL, linewidth=1, markersize=3, markeredgecolor="white", markeredgewidth=0.4)
-    for index in (0, -1):
+    if not named:
+        ax.plot(x[:1], y[:1], "o", color="white", markersize=6, markeredgecolor=style.GLOBAL)
+    for index in (0, -1) if named else ():
         note = ax.annotate(str(ds["mark"].values[index]), (x[index], y[index]), (0, 5), textcoords="offset points")
         note.set(ha="center", va="bottom", fontsize=style.small(), path_effects=style.outline())
 

@@ -73,11 +73,11 @@ def draw_paper(
         console.say(f"{len(others)} of {len(runs)} runs are not drawn, {why}: {join_names(others)}")
     commands: dict[tuple[str, ...], list[str]] = {}
     for entry in plan:
-        outcome = outcomes[entry.item.item]
+        outcome, verb = outcomes[entry.item.item], "are" if entry.item.item.startswith(("Figs", "Tables")) else "is"
         if isinstance(outcome, str):
-            console.say(f"{entry.item.item} is left out: {outcome}")
+            console.say(f"{entry.item.item} {verb} left out: {outcome}")
         elif entry.reservation:
-            console.say(f"{entry.item.item} is drawn {entry.reservation}")
+            console.say(f"{entry.item.item} {verb} drawn {entry.reservation}")
         for path in () if json or isinstance(outcome, str) else outcome:
             console.put(str(path))
         if lines := tuple(entry.missing(home)):

@@ -39,7 +39,7 @@ BASIN = 0.25
 SAME = 1e-5
 """Largest difference of a model that was trained again from the recorded one, over its largest entry."""
 
-COSTS = {name: palette.TERMS[name] for name in ("sampling", "local")}
+COSTS = {"sampling": palette.TERMS["sampling"], "local": ("client drift", palette.TERMS["local"][1])}
 """Labels and colours of the parts of the step in `drift.counterfactual` whose costs are shown.
 
 `sampling`: what the cohort differs from all clients by; `local`: what local training adds to first gradients.

@@ -31,7 +31,7 @@ def split_by_candidates(runs: Sequence[Run]) -> tuple[dict[int, list[Run]], list
     pooled = (run for run in runs if run.method.pool_size)
     best = largest_group(pooled, but_size, lambda group: (len(_sizes(group)), len(group)))
     if len(_sizes(best)) < 2:
-        raise _runs.missing(f"{len(runs)} runs have {len(_sizes(best))} sizes of a client's pool", COMMAND)
+        raise _runs.missing("these runs have fewer than two sizes of a client's pool", COMMAND)
     others = [run for run in runs if run.label == "fedavg" and _setting(run) == _setting(best[0])]
     return {size: [run for run in best if run.method.pool_size == size] for size in _sizes(best)}, others
 

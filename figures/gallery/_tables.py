@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from drift.runs.run import Run
 from figures import papers
 from figures.gallery import _runs, _stack
 from figures.selection import partition_text, setting_text
-from figures.selection.groups import differing_names, settings
+from figures.selection.groups import differing_names, grouped, settings
 from figures.selection.run_selection import join_names
 
 
@@ -60,7 +61,8 @@ def tabulate(
         row = setting_text.value_text(setting_text.value(run, rows))
         return row, ", ".join(filter(None, words)), run.experiment.seed
 
-    table = _stack.by_cell(((cell(run), run) for run in runs), same_cell)
+    cells = [(cell(run), run) for run in runs]
+    table = _stack.by_cell(cells, partial(same_cell, cells))
     printed = papers.load(paper).item(item).numbers if paper else ()
     names = _order([row for row, _, _ in table], [entry.row for entry in printed], rows)
     columns = _order([column for _, column, _ in table], [entry.column for entry in printed])
@@ -109,12 +111,15 @@ def _printed(
     return _stack.fill_array(values, {"row": rows, "column": columns}, name)
 
 
-def same_cell(first: Run, second: Run, cell: tuple[str, str, int]) -> str:
-    """The refusal of two runs with the same row, setting and seed."""
+def same_cell(cells: Sequence[tuple[Any, Run]], first: Run, second: Run, cell: tuple[str, str, int]) -> str:
+    """The refusal of two runs with the same row, setting and seed, with all settings in which runs of a cell differ."""
     same = f"{first.name} and {second.name} are both {cell[0]} in {cell[1] or 'one setting'} with seed {cell[2]}"
-    if not (differing := [name for name in differing_names([settings(first), settings(second)]) if name != "seed"]):
+    alike = grouped(cells, lambda pair: pair[0]).values()
+    names = (differing_names([settings(run, seed=False) for _, run in pairs]) for pairs in alike)
+    if not (differing := list(dict.fromkeys(chain.from_iterable(names)))):
         return f"{same}; leave one out."
-    return f"{same}, and differ in {join_names(differing)}; name it in over, as in --set over={differing[0]}."
+    it, over = "them" if len(differing) > 1 else "it", ",".join(differing)
+    return f"{same}, and differ in {join_names(differing)}; name {it} in over, as in --set over={over}."
 
 
 def label_numbers(ds: xr.Dataset, long_name: str, units: str, **about: int) -> xr.Dataset:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import cycle
 from typing import Any
 
 import xarray as xr
@@ -11,7 +12,7 @@ from matplotlib.figure import Figure
 from drift.runs.run import Run
 from figures.axes import curves
 from figures.gallery import _runs, _stack
-from figures.looks import style
+from figures.looks import look, palette, style
 from figures.selection import setting_text
 
 NEEDS = "runs of any methods, trained in one setting; lines differ in a setting, such as the start of IMA"
@@ -33,11 +34,16 @@ def data(runs: Sequence[Run], *, over: str | Sequence[str] = "method.start") -> 
     """
     over = setting_text.keys(over, () if over == "method.start" else runs)
 
+    selected = _runs.select_comparable(runs, over)
+    labels = {run.label for run in selected}
+
     def cell(run: Run) -> tuple[str, tuple[Any, ...], int]:
-        return setting_text.base(run.label), tuple(setting_text.value(run, key) for key in over), run.experiment.seed
+        base = setting_text.base(run.label)  # with and without IMA in one panel, if there are both
+        values = tuple(setting_text.value(run, key) for key in over)
+        return base if base in labels else run.label, values, run.experiment.seed
 
     table = _stack.by_cell(
-        ((cell(run), run) for run in _runs.select_comparable(runs, over)),
+        ((cell(run), run) for run in selected),
         lambda first, second, _: (
             f"{first.name} and {second.name} agree in method, seed and {', '.join(over)}; name in "
             "over the setting in which they differ, or give fewer runs."
@@ -64,21 +70,18 @@ def draw(ds: xr.Dataset) -> Figure:
     wide = style.WIDE if columns > 1 else style.NARROW
     figure, axs = style.panels(-(-count // columns), columns, width=wide, height=2.4 * -(-count // columns) + 0.6)
     coloured = [name for name in ds.line.values if name != _WITHOUT]
-    shades = dict(zip(coloured, style.steps(len(coloured)), strict=True))
+    looks = zip(style.steps(len(coloured)), cycle(palette.DASHES), strict=False)
+    shades = {name: {"color": shade, "linestyle": dash} for name, (shade, dash) in zip(coloured, looks, strict=True)}
+    shades[_WITHOUT] = {"color": "#555555", "linestyle": (0, (3, 1))}
     for ax, row in zip(axs.flat, rows, strict=False):
         for name in map(str, ds.line.values):
             values = ds.accuracy.sel(row=row, line=name)
-            plain = name == _WITHOUT
-            look: dict[str, Any] = {
-                "color": "#555555" if plain else shades[name],
-                "linestyle": (0, (3, 1)) if plain else "-",
-            }
-            curves.line_with_band(values, ax=ax, over="round", label=name, linewidth=1.1, **look)
+            curves.line_with_band(values, ax=ax, over="round", label=name, linewidth=1.1, **shades[name])
         ax.set_title(style.label(row))
     for name in others:
         values = ds.accuracy.sel(row=name, line=_WITHOUT)
-        look = curves.line_look(name, linewidth=1.1)
-        curves.line_with_band(values, ax=axs.flat[count - 1], over="round", **look)
+        line = curves.line_look(name, linewidth=1.1)
+        curves.line_with_band(values, ax=axs.flat[count - 1], over="round", **line)
     if others:
         axs.flat[count - 1].set_title("methods without the setting")
     for ax in axs.flat[count:]:
@@ -114,5 +117,11 @@ def _cut(ds: xr.Dataset, axs: Sequence[Any]) -> None:
     later = ds.accuracy.isel(round=slice(ds.sizes["round"] // 2, None))
     low, high = float(later.min()), float(later.max())
     room = max(0.1 * (high - low), 0.005)
+    visible = (ds.accuracy >= low - room).any([dim for dim in ds.accuracy.dims if dim != "round"])
+    if first := int(visible.values.argmax()):
+        look.current().remark(
+            f"accuracies below {max(0.0, low - room):.2f}, all of rounds 0 to {first - 1}, are cut off"
+        )
     for ax in axs:
+        ax.set_xlim(left=first)
         ax.set_ylim(max(0.0, low - room), min(1.0, high + room))

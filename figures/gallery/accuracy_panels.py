@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import xarray as xr
@@ -34,8 +35,8 @@ def data(runs: Sequence[Run], *, over: str | Sequence[str] = ()) -> xr.Dataset:
     if not runs:
         raise _runs.missing("no run was given", "fedscape train digits-shards2")
     over = setting_text.keys(over, runs)
-    cells = (((run.label, _panel(run, over), run.experiment.seed), run) for run in runs)
-    table = _stack.by_cell(cells, _tables.same_cell)
+    cells = [((run.label, _panel(run, over), run.experiment.seed), run) for run in runs]
+    table = _stack.by_cell(cells, partial(_tables.same_cell, cells))
     panels = list(dict.fromkeys(panel for _, panel, _ in table))
     names, seeds = style.order(name for name, _, _ in table), sorted({seed for _, _, seed in table})
     accuracies = _stack.accuracies({(panel, name, seed): run for (name, panel, seed), run in table.items()})

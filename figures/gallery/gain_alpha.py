@@ -35,7 +35,7 @@ def data(runs: Sequence[Run], *, skip: int = 1, momentum: str = "recorded") -> x
     levels = sorted({_concentration(run) for run in selected})
     if len(levels) < 2:
         command = "fedscape sweep fedeve-femnist-dir001-quick --grid clients.concentration=0.01,0.1,1"
-        raise _runs.missing(f"{len(runs)} runs have {len(levels)} Dirichlet concentrations", command)
+        raise _runs.missing("these runs have fewer than two Dirichlet concentrations", command)
     epochs = sorted({run.experiment.local.epochs for run in selected})
     cells = {(level, number): _gains(selected, level, number, skip, momentum) for level in levels for number in epochs}
     gains = _stack.fill_array(cells, {"concentration": levels, "epochs": epochs}, "Kalman gain", "1", "sample")

@@ -88,7 +88,7 @@ def _drift_settings(runs: Sequence[Run]) -> list[Run]:
     settings = {_setting(run) for run in selected}
     if len(settings) < 2:
         command = "fedscape train drift-settings --set clients.setting=iid, and again with period, client and both"
-        raise _runs.missing(f"{len(runs)} runs have {len(settings)} of the four drift settings", command)
+        raise _runs.missing("these runs have fewer than two of the four drift settings", command)
     return selected
 
 

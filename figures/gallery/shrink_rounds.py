@@ -37,7 +37,7 @@ def data(runs: Sequence[Run], *, last: int = 10) -> xr.Dataset:
     factors, seeds = sorted({factor for factor, _ in selected}), sorted({seed for _, seed in selected})
     if len(factors) < 2:
         command = "fedscape sweep digits-shards2 --grid method=shrink method.gamma=1.0,0.97,0.9"
-        raise _runs.missing(f"{len(runs)} runs have {len(factors)} shrinking factors", command)
+        raise _runs.missing("these runs have fewer than two shrinking factors", command)
     array = _stack.fill_array(
         _stack.accuracies(selected), {"factor": factors, "seed": seeds}, *_stack.ACCURACY, "round"
     )

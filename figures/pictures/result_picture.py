@@ -65,8 +65,9 @@ def plot(ds: xr.Dataset, *, ax: Axes | None = None, variable: str | None = None,
         many = ds.sizes.get("mark", 0) > 4
         contour(ds, ax=ax, variable=name, **{"marks": not many, **look})
         if many:
-            surfaces.path(ds, dims, ax)
-        if alone and isinstance(ax.figure, Figure):
+            surfaces.path(ds, dims, ax, named=False)
+            ax.set_aspect("auto")  # a path is often much longer than wide
+        elif alone and isinstance(ax.figure, Figure):
             fit_heights(ax.figure, [ax])
             fit(ax.figure, ax.figure.axes)
             fit_heights(ax.figure, [ax], again=True)

@@ -30,10 +30,10 @@ def alt_text(headline: str, figure: Figure) -> str:
     axs = [ax for ax in figure.get_axes() if ax.get_label() != "<colorbar>" and ax.has_data() and ax.axison]
     starts = [f"Panel {index}: " if len(axs) > 1 else "Panel: " for index in range(1, len(axs) + 1)]
     panels = [_panel(ax, start) for ax, start in zip(axs, starts, strict=True)]
-    what = f"panels ({', '.join(dict.fromkeys(_kind(ax).partition(' with')[0] for ax in axs))})"
+    what = f"panel{'s' * (len(axs) > 1)} ({', '.join(dict.fromkeys(_kind(ax).partition(' with')[0] for ax in axs))})"
     for texts in ([about + series for about, series in panels], [about for about, _ in panels]):
         text = shorten(f"{headline.rstrip('.')}.", list(map(plain, texts)), what)
-        if f" more {what}" not in text:
+        if not text.endswith(f"{what}."):
             break
     return text
 
@@ -41,7 +41,7 @@ def alt_text(headline: str, figure: Figure) -> str:
 def shorten(text: str, parts: Sequence[str], what: str) -> str:
     """A text and as many further parts as keep it short; the others are counted."""
     for count in range(len(parts), -1, -1):
-        rest = f"{len(parts) - count} more {what}" if count < len(parts) else ""
+        rest = f"{len(parts) - count} {'more ' * bool(count)}{what}" if count < len(parts) else ""
         shown = "; ".join(filter(None, [*parts[:count], rest]))
         whole = f"{text} {shown[:1].upper()}{shown[1:]}." if shown else text
         if len(whole) <= LONGEST:
@@ -51,17 +51,20 @@ def shorten(text: str, parts: Sequence[str], what: str) -> str:
 
 def _panel(ax: Axes, start: str) -> tuple[str, str]:
     """What a panel is, and its lines."""
-    title = panel_title(ax)
-    axes = " and ".join(
-        f"{plain(' '.join(name.split()))} from {number(low)} to {number(high)}"
-        for name, (low, high) in (
-            (across_label(ax), _shown(ax.dataLim.intervalx, ax.get_xlim())),
-            (ax.get_ylabel(), _shown(ax.dataLim.intervaly, ax.get_ylim())),
-        )
+    title, kind = panel_title(ax), _kind(ax)
+    names = [
+        plain(" ".join(name.split()))
+        for name in (across_label(ax), ax.get_ylabel() * bool(ax.yaxis.label.get_rotation()))
+    ]
+    spans = [_shown(ax.dataLim.intervalx, ax.get_xlim()), _shown(ax.dataLim.intervaly, ax.get_ylim())]
+    places = kind.startswith(("matrix", "bars")), kind.startswith("matrix")  # of names, not of numbers
+    axes = [
+        name if names_only else f"{name} from {number(low)} to {number(high)}"
+        for name, (low, high), names_only in zip(names, spans, places, strict=True)
         if name
-    )
-    over = f" over {axes}" if axes else ""
-    return f"{start}{f'{title}, ' if title else ''}{_kind(ax)}{over}", _series(ax)
+    ]
+    over = f" over {' and '.join(axes)}" if axes else ""
+    return f"{start}{f'{title}, ' if title else ''}{kind}{over}", _series(ax)
 
 
 def _shown(data: Sequence[float], limits: Sequence[float]) -> tuple[float, float]:

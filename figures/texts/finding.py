@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator
 
+from figures.axes.curves import MOVING
 from figures.looks import look, words
 from figures.looks.literal import plain
 
@@ -27,7 +26,7 @@ def finding(ds: xr.Dataset, figure: Figure | None) -> str:
     if is_table(ds):  # its cells are the numbers
         return ""
     stated = _measured(ds) or _valley(ds) or _barriers(ds) or _segments(ds) or _pairs(ds)
-    return stated or (_ends(ds, figure) if figure is not None and "density" not in ds else "")
+    return stated or (_ends(figure) if figure is not None and "density" not in ds else "")
 
 
 def is_table(ds: xr.Dataset) -> bool:
@@ -143,9 +142,8 @@ def _pairs(ds: xr.Dataset) -> str:
     return f"The updates of {positive} of {len(cosines)} pairs of clients have a positive cosine; mean {mean:.3g}"
 
 
-def _ends(ds: xr.Dataset, figure: Figure) -> str:
+def _ends(figure: Figure) -> str:
     """Of each panel with named lines: which ends highest and which lowest, or is it where they differ most."""
-    smooth = re.search(r"moving mean of \d+ rounds", str(ds.attrs.get("band", "")))
     parts, quantity, before = list[str](), "", ("", "")
     for ax in figure.get_axes():
         lines = list(named_lines(ax).items())
@@ -153,7 +151,7 @@ def _ends(ds: xr.Dataset, figure: Figure) -> str:
         quantity = own or quantity  # panels of a row share it
         if not lines or not quantity or not across or ax.get_xscale() == "symlog":
             continue
-        moving = f" ({smooth[0]})" if smooth and "round" in across else ""
+        moving = next(filter(None, (MOVING.get(line, "") for line in ax.lines)), "")
         long = "round" in across and not moving and min(len(points) for _, points in lines) >= 2 * LAST
         places, heights = slice(-LAST if long else -1, None), [points[:, 1] for _, points in lines]
         if "round" not in across and len(lines) > 1 and len(set(map(len, heights))) == 1:
@@ -162,7 +160,7 @@ def _ends(ds: xr.Dataset, figure: Figure) -> str:
         at = lines[0][1][places][-1, 0]
         fixed = isinstance(ax.xaxis.get_major_locator(), FixedLocator)  # ticks have names
         texts = dict(zip(ax.get_xticks(), ax.get_xticklabels(), strict=True)) if fixed else {}
-        how = moving or f" (mean of the last {LAST})" * long
+        how = f" ({moving})" if moving else f" (mean of the last {LAST})" * long
         where = f" at {across} {texts[at].get_text() if at in texts else f'{at:.4g}'}{how}"
         (low, lowest), (high, highest) = ends[0], ends[-1]
         both = f"highest {highest}, {number(high)}; lowest {lowest}, {number(low)}"
@@ -171,14 +169,8 @@ def _ends(ds: xr.Dataset, figure: Figure) -> str:
         here = where * ((quantity, where) != before or not panel_title(ax))
         parts.append(f"{named}{here}: {single if number(low) == number(high) else both}")
         before = quantity, where
-    shown = max((count for count in range(len(parts) + 1) if len(". ".join(parts[:count])) <= LONGEST), default=0)
-    rest = len(parts) - max(1, shown)
-    more = [f"{rest} more panel{'s' * (rest > 1)}"] if rest > 0 else []
-    return (
-        ". ".join(text[:1].upper() + text[1:] for text in [*parts[: max(1, shown)], *more])
-        if len(parts) > 1
-        else "".join(parts)
-    )
+    shown = max((count for count in range(len(parts) + 1) if len(". ".join(parts[:count])) <= LONGEST), default=1)
+    return ". ".join(text[:1].upper() + text[1:] if len(parts) > 1 else text for text in parts[: max(1, shown)])
 
 
 def number(value: float) -> str:

@@ -81,7 +81,7 @@ def table(
 
     Args:
         ds: Such as the data of the gallery's tables, or the result of an analysis.
-        variables: Columns, of variables over the rows alone; by default all. Of variables with a second dimension,
+        variables: Columns, of variables over the rows alone; by default those of the attribute `columns`, or all. Of variables with a second dimension,
             its entries are columns.
         rows: Dimension of the rows; by default algorithm, row, mark, layer or client, else whichever comes first.
         samples: Test samples behind accuracies, from which ties of single seeds follow; by default as the data say.
@@ -95,7 +95,8 @@ def table(
     if over not in ds.dims:
         raise ValueError(f"no dimension {over!r} for the rows; there are {', '.join(map(str, ds.dims)) or 'none'}.")
     ds = ds if samples is None else ds.assign_attrs(test_samples=samples)
-    names = _variables(ds, over) if variables is None else list(variables)
+    stated = [name for name in str(ds.attrs.get("columns", "")).split(", ") if name]
+    names = (stated or _variables(ds, over)) if variables is None else list(variables)
     if absent := [name for name in names if name not in ds]:
         raise ValueError(f"no variable {absent[0]!r}; the result has {', '.join(map(str, ds.data_vars))}.")
     ds = ds.drop_vars([name for name in _variables(ds, over) if name not in names and "seed" in ds[name].dims])

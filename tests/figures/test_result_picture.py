@@ -77,6 +77,10 @@ def test_marks_are_named_and_a_trajectory_is_a_path(task):
     ax = ds.plot()
     path = next(line for line in ax.lines if len(line.get_xdata()) == 6)
     np.testing.assert_array_equal(path.get_xdata(), ds.mark_alpha)
+    assert not [text for text in ax.texts if text.get_text() in map(str, ds.mark.values)]
+    flat = ds.assign_coords(alpha=20 * ds.alpha).assign(mark_alpha=20 * ds.mark_alpha).plot()
+    width, height = flat.figure.get_size_inches()
+    assert height > 0.6 * width and flat.get_aspect() == "auto", "a long path is no strip"
 
 
 def test_a_figure_is_as_tall_as_its_map_and_all_texts_are_inside(task):

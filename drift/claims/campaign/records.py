@@ -100,7 +100,8 @@ def read(path: Path) -> RecordedRun:
         content = json_table(path.read_bytes())
         number = content["format"]
     except (ValueError, KeyError, TypeError, AttributeError, OSError) as reason:
-        raise ValueError(f"{path} is not a campaign file ({type(reason).__name__}); restore or delete it.") from None
+        why = "it states no format" if isinstance(reason, KeyError) else "it cannot be read as a table in JSON"
+        raise ValueError(f"{path} is not a campaign file ({why}); restore or delete it.") from None
     if number != FORMAT:
         raise ValueError(f"{path} has format {number}, this version reads {FORMAT}; read it with another fedscape.")
     if absent := PARTS - {*content}:

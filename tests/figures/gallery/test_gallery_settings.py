@@ -21,7 +21,7 @@ from figures.gallery import (
     planes_settings,
     rounds_target,
 )
-from figures.looks import style
+from figures.looks import look, style
 from figures.selection import setting_text
 from figures.selection.run_selection import AnyOf
 from figures.texts.table import Cell, table
@@ -111,6 +111,17 @@ def test_a_table_by_base_has_methods_with_and_without_ima_in_one_row(crossed):
 def test_two_runs_in_one_cell_are_refused(crossed):
     with pytest.raises(ValueError, match=r"are both fedavg .* with seed 5, and differ in local.epochs; name it"):
         accuracy_table.data(crossed)
+
+
+def test_all_settings_that_a_table_has_no_place_for_are_named_at_once(tmp_path):
+    options = [("method=fedavg", "local.epochs=1"), ("method=fedavg", "local.epochs=2")]
+    options += [("method=ima", f"method.window={window}") for window in (2, 3)]
+    runs = [tiny.trained(tmp_path, *given) for given in options]
+    with pytest.raises(ValueError, match="name them in over") as refused:
+        accuracy_table.data(runs)
+    over = str(refused.value).partition("--set over=")[2].rstrip(".")
+    assert over == "local.epochs,method.window"
+    assert accuracy_table.data(runs, over=over, last=2).measured.notnull().sum() == 4
 
 
 def test_cells_have_mean_and_deviation_and_the_paper_stands_in_grey():
@@ -264,6 +275,13 @@ def test_settings_that_a_figure_compares_are_all_drawn_of_a_folder(crossed, tmp_
     starts = [tiny.trained(tmp_path, "method=ima", "method.window=2", f"method.start={start}") for start in (0.3, 0.6)]
     ds = accuracy_curves.data(AnyOf(starts))
     assert ds.line.values.tolist() == ["start 0.3", "start 0.6"]
+    (ax,) = [ax for ax in accuracy_curves.draw(ds).axes if ax.has_data()]
+    first, second = (next(line for line in ax.lines if line.get_label() == f"start {start}") for start in (0.3, 0.6))
+    assert ax.get_title() == "IMA" and first.get_linestyle() != second.get_linestyle()
+    late = ds.assign(accuracy=ds.accuracy.where(ds["round"] > 0, 0.0) * 0.01 + (ds["round"] > 0) * 0.9)
+    with look.drawing(look.read()) as drawing:
+        assert accuracy_curves.draw(late).axes[0].get_xlim()[0] == 1
+        assert any("rounds before 1, with accuracies below" in note for note in drawing.notes)
     pools = [tiny.trained(tmp_path, "method=lss", f"method.candidates={count}", "local.epochs=4") for count in (1, 2)]
     assert cost_table.data(AnyOf(pools), repeats=1).row.values.tolist() == ["lss, M = 1", "lss, M = 2"]
 
