@@ -137,7 +137,7 @@ def profile(
 
 
 def path(ds: xr.Dataset, dims: Sequence[str], ax: Axes, *, named: bool = True) -> None:
-    """The marks joined in their order, as those of a trajectory; the first and the last one named, or the first hollow."""
+    """The marks joined in their order, as those of a trajectory; both ends named, or the first hollow."""
     x, y = (ds[f"mark_{name}"].values for name in dims)
     ax.plot(x, y, "o-", color=style.GLOBAL, linewidth=1, markersize=3, markeredgecolor="white", markeredgewidth=0.4)
     if not named:

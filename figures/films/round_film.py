@@ -96,8 +96,8 @@ def film_round(
             for panel in panels:
                 panel.paint(figure, tinted)
             pictures.append(still(figure))
-    rate = 100 / max(1, round(100 / rate)) if path.suffix == ".gif" else rate  # a GIF counts hundredths
-    total = max(2, round(SECONDS * rate))
+    rate = 100 / max(1, int(100 / rate + 0.5)) if path.suffix == ".gif" else rate  # a GIF counts hundredths
+    total = max(2, int(SECONDS * rate + 0.5))
 
     def draw(frame: int, ax: Axes) -> np.ndarray:
         for panel in panels:

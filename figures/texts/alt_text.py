@@ -61,7 +61,7 @@ def _panel(ax: Axes, start: str) -> tuple[str, str]:
     axes = [
         name if names_only else f"{name} from {number(low)} to {number(high)}"
         for name, (low, high), names_only in zip(names, spans, places, strict=True)
-        if name
+        if name and (all(names) or "map" not in kind)
     ]
     over = f" over {' and '.join(axes)}" if axes else ""
     return f"{start}{f'{title}, ' if title else ''}{kind}{over}", _series(ax)
@@ -74,7 +74,7 @@ def _shown(data: Sequence[float], limits: Sequence[float]) -> tuple[float, float
 
 
 def _kind(ax: Axes) -> str:
-    """What the panel contains, in a word, and the values of its colours."""
+    """What the panel contains, in a word, and the values of a matrix."""
     if ax.name == "3d":
         return "surface"
     coloured = [
@@ -93,7 +93,9 @@ def _kind(ax: Axes) -> str:
 def _series(ax: Axes) -> str:
     if ax.name == "3d":
         return ""
-    lines = list(named_lines(ax).items())
+    low, high = sorted(ax.get_xlim())
+    seen = {name: at[(low <= at[:, 0]) & (at[:, 0] <= high)] for name, at in named_lines(ax).items()}
+    lines = [(name, at) for name, at in seen.items() if len(at)]
     texts = [f"{name} from {number(at[0, 1])} to {number(at[-1, 1])}" for name, at in lines[:SERIES]]
     texts += [f"and {len(lines) - SERIES} more"] if len(lines) > SERIES else []
     return f"; {', '.join(texts)}" if texts else ""

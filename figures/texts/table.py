@@ -81,8 +81,8 @@ def table(
 
     Args:
         ds: Such as the data of the gallery's tables, or the result of an analysis.
-        variables: Columns, of variables over the rows alone; by default those of the attribute `columns`, or all. Of variables with a second dimension,
-            its entries are columns.
+        variables: Columns, of variables over the rows alone; by default those of the attribute `columns`, or all. Of
+            variables with a second dimension, its entries are columns.
         rows: Dimension of the rows; by default algorithm, row, mark, layer or client, else whichever comes first.
         samples: Test samples behind accuracies, from which ties of single seeds follow; by default as the data say.
         title: What the numbers are, with which the note begins; by default in the words of the data.

@@ -42,6 +42,16 @@ def test_legend_title_notes_and_panels_are_apart(curves, width, place, title):
         _require_apart(figure, bool(title) + number + 1)
 
 
+def test_a_long_title_is_wrapped_and_inside_the_picture(curves):
+    title = "Accuracy of the global model over rounds of training on images of digits by forty clients"
+    figure = gallery.load("accuracy-rounds").draw(curves, width="column", title=title)
+    _require_apart(figure, True)
+    (text,) = [text for text in figure.texts if text.get_text().startswith("Accuracy of")]
+    assert " ".join(text.get_text().split()) == title
+    box = text.get_window_extent()
+    assert box.x0 >= 0 and box.x1 <= figure.bbox.width and box.y1 <= figure.bbox.height
+
+
 def _require_apart(figure, texts):
     figure.draw_without_rendering()
     parts = {f"panel {number}": ax.get_tightbbox() for number, ax in enumerate(figure.axes)}

@@ -107,8 +107,17 @@ def test_two_runs_of_one_cohort_stand_side_by_side_and_the_film_takes_eight_seco
     with Image.open(path) as picture:
         assert picture.size == (384, 216) and picture.n_frames == 8
         first = np.asarray(picture.convert("L"), dtype=float)
+    assert [label for label, _ in relived_round.COSTS.values()] == ["sampling drift", "client drift"]
     halves = first[30:150, :192], first[30:150, 192:]
     assert np.abs(halves[0] - halves[1]).mean() < 12 and halves[0].std() > 10
+
+
+def test_a_gif_at_the_usual_rate_takes_eight_seconds(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(round_film._Panel, "draw", lambda self, ax, share: ax.plot([0, 400 * share], [9, 9]))
+    path = figures.film_round([run], tmp_path / "usual.gif", round=1, points=4, dpi=20)
+    with Image.open(path) as picture:
+        shown = [picture.seek(frame) or picture.info["duration"] for frame in range(picture.n_frames)]
+    assert abs(sum(shown) - 8000) <= 20
 
 
 def test_a_film_without_costs_says_why(run, monkeypatch):

@@ -21,7 +21,7 @@ from figures.gallery import (
     planes_settings,
     rounds_target,
 )
-from figures.looks import look, style
+from figures.looks import style
 from figures.selection import setting_text
 from figures.selection.run_selection import AnyOf
 from figures.texts.table import Cell, table
@@ -279,9 +279,9 @@ def test_settings_that_a_figure_compares_are_all_drawn_of_a_folder(crossed, tmp_
     first, second = (next(line for line in ax.lines if line.get_label() == f"start {start}") for start in (0.3, 0.6))
     assert ax.get_title() == "IMA" and first.get_linestyle() != second.get_linestyle()
     late = ds.assign(accuracy=ds.accuracy.where(ds["round"] > 0, 0.0) * 0.01 + (ds["round"] > 0) * 0.9)
-    with look.drawing(look.read()) as drawing:
-        assert accuracy_curves.draw(late).axes[0].get_xlim()[0] == 1
-        assert any("rounds before 1, with accuracies below" in note for note in drawing.notes)
+    figure = gallery.load("accuracy-curves").draw(late)
+    assert figure.axes[0].get_xlim()[0] == 1
+    assert "rounds before 1, with accuracies below" in " ".join(figure.legends[0].get_title().get_text().split())
     pools = [tiny.trained(tmp_path, "method=lss", f"method.candidates={count}", "local.epochs=4") for count in (1, 2)]
     assert cost_table.data(AnyOf(pools), repeats=1).row.values.tolist() == ["lss, M = 1", "lss, M = 2"]
 

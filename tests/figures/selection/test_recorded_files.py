@@ -117,9 +117,14 @@ def test_the_command_line_takes_files_and_folders_of_them(tmp_path, capsys):
     assert code("figures", "draw", "settings-rounds", *files, "--out", tmp_path, "--format", "png") == 0
     assert (tmp_path / "settings-rounds.png").stat().st_size > 10_000
     assert code("figures", "draw", "variance-rounds", FILES, "--out", tmp_path, "--format", "png") == 0
-    (tmp_path / "other.json").write_text("{}")
-    assert code("figures", "draw", "settings-rounds", tmp_path / "other.json") == 2
-    assert "is not a campaign file" in capsys.readouterr().err
+    for text, why in (("{}", "it states no format"), ("{1", "it cannot be read as a table in JSON")):
+        (tmp_path / "other.json").write_text(text)
+        assert code("figures", "draw", "settings-rounds", tmp_path / "other.json") == 2
+        assert f"is not a campaign file ({why})" in capsys.readouterr().err
+    assert code("figures", "draw", "settings-rounds", tmp_path / "none.json") == 2
+    assert f"there is no file {tmp_path / 'none.json'}." in capsys.readouterr().err
+    assert code("figures", "draw", "settings-rounds", files[0]) == 2
+    assert "these runs have fewer than two of the four drift settings" in capsys.readouterr().err
 
 
 def test_files_by_hand_are_as_free_as_their_folder_and_the_rest_is_counted_in_one_line(tmp_path, capsys):
@@ -133,6 +138,8 @@ def test_files_by_hand_are_as_free_as_their_folder_and_the_rest_is_counted_in_on
 
 
 def test_nothing_is_announced_that_is_not_drawn_and_no_run_is_trained_among_the_files(tmp_path, capsys):
+    assert code("figures", "draw", "--paper", "fedlaw", FILES, "--item", "figs1517", "-o", tmp_path) == 2
+    assert "Figs. 15-17 are left out: no runs" in capsys.readouterr().err
     asked = ("--item", "fig1", "fig5c", "--format", "png", "-o", tmp_path)
     assert code("figures", "draw", "--paper", "ima", FILES, *asked) == 0
     said = capsys.readouterr().err.splitlines()
