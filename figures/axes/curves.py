@@ -33,14 +33,12 @@ def curve(
     Args:
         ax: Axes to draw into; the current ones of pyplot by default.
         variable: Variable of `ds` to draw.
-        ds: The variable over `over`, and perhaps `algorithm` and `seed`.
-        over: Dimension along the horizontal axis.
+        ds: The variable over `over`, the dimension along the horizontal axis, and perhaps `algorithm` and `seed`.
         log: Logarithmic vertical axis.
         names: Methods appear in the legend.
         label: Of the vertical axis, in place of the name of the variable.
         level: Where a thin line marks a value, such as 0.
-        look: Passed to `Axes.plot`; goes to every line. Any `marker` stands for that of the method, and with a
-            `linestyle` for all methods each has its marker.
+        look: Passed to `Axes.plot` for every line; any `marker` stands for that of the method.
 
     Raises:
         LookupError: If the variable has no values.
@@ -72,8 +70,7 @@ def mark_level(ax: Axes, level: float = 0.0) -> None:
 
 
 MOVING = WeakKeyDictionary[Line2D, str]()
-"""What lines are means of, in words: "moving mean of 9 rounds", or empty."""
-
+"""What lines are means of, in words, such as "moving mean of 9 rounds"."""
 DOTS: dict[str, Any] = {"marker": "o", "markersize": 2.5}
 """Look of curves through few values."""
 
@@ -107,8 +104,7 @@ def line_with_band(
 
     Seeds below five are a thin line each; from five on, the mean has its 95 % t interval. On a logarithmic axis mean
     and interval are geometric. Other dimensions have a band of one standard deviation. What is drawn is
-    remembered for the legend (`band`). Points without a value are left out and the line goes on; a single value is
-    shown as a dot.
+    remembered for the legend (`band`). Points without a value are left out; a single value is shown as a dot.
 
     Args:
         values: Over `over`, and perhaps `across`.
@@ -116,8 +112,7 @@ def line_with_band(
         log: Whether the axis is logarithmic.
         look: Passed to `Axes.plot`, but `smooth`: rounds of a moving mean in place of those of the look, 0 for none.
     """
-    drawing, smooth = current(), look.pop("smooth", None)
-    moving = "moving mean" * str(values.name).endswith("_smooth")
+    drawing, smooth, moving = current(), look.pop("smooth", None), "moving mean" * str(values.name).endswith("_smooth")
     if over.endswith("round") and (rounds := smooth if smooth is not None else drawing.take("smooth")):
         every = values.reindex({over: np.arange(int(values[over][0]), int(values[over][-1]) + 1)})
         if rounds > every.sizes[over]:

@@ -109,15 +109,12 @@ def _took_several(tokens: list[str], here: App) -> str:
     many = [
         name for argument in here.assemble_argument_collection() for name in argument.names if argument.token_count()[1]
     ]
-    at, taken = max(
-        (
-            (at, list(takewhile(lambda token: not token.startswith("-"), tokens[at + 1 :])))
-            for at, name in enumerate(tokens)
-            if name in many
-        ),
-        key=lambda place: len(place[1]),
-        default=(0, []),
-    )
+    ends = {
+        at: list(takewhile(lambda token: not token.startswith("-"), tokens[at + 1 :]))
+        for at, name in enumerate(tokens)
+        if name in many
+    }
+    at, taken = max(ends.items(), key=lambda end: len(end[1]), default=(0, []))
     if len(taken) < 2:
         return ""
     ordered = [*tokens[:at], *taken[1:], *tokens[at + 1 + len(taken) :], tokens[at], *taken[:1]]

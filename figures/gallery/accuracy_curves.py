@@ -119,9 +119,7 @@ def _cut(ds: xr.Dataset, axs: Sequence[Any]) -> None:
     room = max(0.1 * (high - low), 0.005)
     visible = (ds.accuracy >= low - room).any([dim for dim in ds.accuracy.dims if dim != "round"])
     if first := int(visible.values.argmax()):
-        look.current().remark(
-            f"accuracies below {max(0.0, low - room):.2f}, all of rounds 0 to {first - 1}, are cut off"
-        )
+        look.current().remark(f"rounds before {first}, with accuracies below {low - room:.2f}, are cut off")
     for ax in axs:
         ax.set_xlim(left=first)
         ax.set_ylim(max(0.0, low - room), min(1.0, high + room))

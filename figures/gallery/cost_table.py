@@ -68,8 +68,8 @@ def data(
             values = [printed.get((row, name), np.nan) for row in rows]
             ds[f"{name}_printed"] = ("row", values, {**ds[name].attrs, "long_name": f"printed, {item}"})
         ds.attrs["printed"] = f"{papers.load(paper).title}, {item}"
-    for values in ds.values():
-        values.attrs["better"] = ""  # several costs make no winner
+    for cost in ds:
+        ds[cost].attrs["better"] = ""  # several costs make no winner
     return _stack.name_runs(ds, list(selected.values())).assign_attrs(columns=", ".join(COLUMNS))
 
 

@@ -172,8 +172,8 @@ def one_option(groups: Iterable[Sequence[Run]]) -> bool:
 
 def count_differences(runs: Sequence[Run], shown: Sequence[Run]) -> dict[str, int]:
     """Settings in which runs differ from the most similar of the shown runs, with the number of runs; FIRST first."""
-    one, others = ([(run.label, _settings(run)) for run in some] for some in (runs, shown))
-    differing = (min((_names(run, other) for other in others), key=len) for run in one)
+    out, others = ([(run.label, _settings(run)) for run in some] for some in (runs, shown))
+    differing = (min((_names(run, other) for other in others), key=len) for run in out)
     counts = Counter(name for names in differing for name in names or ["no setting"])
     return {name: counts[name] for name in sorted(counts, key=lambda name: (name not in FIRST, -counts[name]))}
 

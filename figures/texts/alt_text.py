@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -10,6 +11,7 @@ from matplotlib.collections import QuadMesh
 from matplotlib.container import BarContainer
 from matplotlib.contour import ContourSet
 from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
 
 from figures.looks.literal import plain
 from figures.texts.finding import across_label, named_lines, number, panel_title
@@ -43,10 +45,10 @@ def shorten(text: str, parts: Sequence[str], what: str) -> str:
     for count in range(len(parts), -1, -1):
         rest = f"{len(parts) - count} {'more ' * bool(count)}{what}" if count < len(parts) else ""
         shown = "; ".join(filter(None, [*parts[:count], rest]))
-        whole = f"{text} {shown[:1].upper()}{shown[1:]}." if shown else text
-        if len(whole) <= LONGEST:
+        stated = f"{text} {shown[:1].upper()}{shown[1:]}." if shown else text
+        if len(stated) <= LONGEST:
             break
-    return whole
+    return stated
 
 
 def _panel(ax: Axes, start: str) -> tuple[str, str]:
@@ -78,10 +80,10 @@ def _kind(ax: Axes) -> str:
     if ax.name == "3d":
         return "surface"
     coloured = [
-        one for one in (*ax.collections, *ax.images) if isinstance(one, ContourSet | QuadMesh) or one in ax.images
+        shown for shown in (*ax.collections, *ax.images) if isinstance(shown, ContourSet | QuadMesh | AxesImage)
     ]
     if coloured:
-        values = np.ma.masked_invalid(np.ma.asarray(coloured[0].get_array(), float)).compressed()
+        values: Any = np.ma.masked_invalid(np.ma.asarray(coloured[0].get_array(), float)).compressed()
         contours = isinstance(coloured[0], ContourSet)
         ends = f" with values from {number(values.min())} to {number(values.max())}" if values.size else ""
         return f"{'contour map' if contours else 'matrix of colours'}{ends * (not contours)}"

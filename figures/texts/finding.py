@@ -147,8 +147,8 @@ def _ends(figure: Figure) -> str:
     parts, quantity, before = list[str](), "", ("", "")
     for ax in figure.get_axes():
         lines = list(named_lines(ax).items())
-        across, own = (plain(" ".join(text.split())) for text in (across_label(ax), ax.get_ylabel()))
-        quantity = own or quantity  # panels of a row share it
+        across, label = (plain(" ".join(text.split())) for text in (across_label(ax), ax.get_ylabel()))
+        quantity = label or quantity  # panels of a row share it
         if not lines or not quantity or not across or ax.get_xscale() == "symlog":
             continue
         moving = next(filter(None, (MOVING.get(line, "") for line in ax.lines)), "")
@@ -183,7 +183,9 @@ def panel_title(ax: Axes) -> str:
     spec = ax.get_subplotspec()
     row = [other for other in ax.figure.axes if spec and (at := other.get_subplotspec()) and at.rowspan == spec.rowspan]
     titled = [ax, *row[: len(row) < len(ax.figure.axes)]]
-    return plain(" ".join(next(filter(None, (one.get_title() or one.get_title("left") for one in titled)), "").split()))
+    return plain(
+        " ".join(next(filter(None, (other.get_title() or other.get_title("left") for other in titled)), "").split())
+    )
 
 
 def named_lines(ax: Axes) -> dict[str, np.ndarray]:
@@ -201,5 +203,7 @@ def named_lines(ax: Axes) -> dict[str, np.ndarray]:
 def across_label(ax: Axes) -> str:
     """Of the horizontal axis of a panel, or of that below it."""
     spec, others = ax.get_subplotspec(), list(ax.get_shared_x_axes().get_siblings(ax))
-    others += [one for one in ax.figure.axes if spec and (at := one.get_subplotspec()) and at.colspan == spec.colspan]
+    others += [
+        other for other in ax.figure.axes if spec and (at := other.get_subplotspec()) and at.colspan == spec.colspan
+    ]
     return ax.get_xlabel() or next(filter(None, (other.get_xlabel() for other in others)), "")
