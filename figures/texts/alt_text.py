@@ -32,18 +32,19 @@ def alt_text(headline: str, figure: Figure) -> str:
     axs = [ax for ax in figure.get_axes() if ax.get_label() != "<colorbar>" and ax.has_data() and ax.axison]
     starts = [f"Panel {index}: " if len(axs) > 1 else "Panel: " for index in range(1, len(axs) + 1)]
     panels = [_panel(ax, start) for ax, start in zip(axs, starts, strict=True)]
-    what = f"panel{'s' * (len(axs) > 1)} ({', '.join(dict.fromkeys(_kind(ax).partition(' with')[0] for ax in axs))})"
+    kinds = f" ({', '.join(dict.fromkeys(_kind(ax).partition(' with')[0] for ax in axs))})"
     for texts in ([about + series for about, series in panels], [about for about, _ in panels]):
-        text = shorten(f"{headline.rstrip('.')}.", list(map(plain, texts)), what)
-        if not text.endswith(f"{what}."):
+        text = shorten(f"{headline.rstrip('.')}.", list(map(plain, texts)), "panel", kinds)
+        if not text.endswith(f"{kinds}."):
             break
     return text
 
 
-def shorten(text: str, parts: Sequence[str], what: str) -> str:
+def shorten(text: str, parts: Sequence[str], what: str, about: str = "") -> str:
     """A text and as many further parts as keep it short; the others are counted."""
     for count in range(len(parts), -1, -1):
-        rest = f"{len(parts) - count} {'more ' * bool(count)}{what}" if count < len(parts) else ""
+        left = len(parts) - count
+        rest = f"{left} {'more ' * bool(count)}{what}{'s' * (left > 1)}{about}" if left else ""
         shown = "; ".join(filter(None, [*parts[:count], rest]))
         stated = f"{text} {shown[:1].upper()}{shown[1:]}." if shown else text
         if len(stated) <= LONGEST:

@@ -67,4 +67,4 @@ def _as_text(shown: str, rows: Table) -> str:
     best = [
         f"best in {head}: {name}, {cell.text}" for name, cells in named for head, cell in cells if cell.mark == "best"
     ]
-    return shorten(f"{shown.rstrip('.')}. {names}", best or list(rows.head), "columns")
+    return shorten(f"{shown.rstrip('.')}. {names}", best or list(rows.head), "column")
