@@ -16,7 +16,6 @@ from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import torch
@@ -118,9 +117,7 @@ class Workers(JobPool):
     def __enter__(self) -> Workers:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         for worker in self._workers:
             worker.process.kill()  # jobs are pure, and files are whole or absent: stopping at any instant is safe
         for worker in self._workers:
