@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -91,21 +92,16 @@ def select_samples(
     """
     if train is None and test is None:
         return dataset
-    splits = (
-        dataset.train if train is None else dataset.train[train],
-        dataset.test if test is None else dataset.test[test],
-    )
-    groups = {
-        name: Groups(
-            group.names,
-            group.train if train is None else group.train[train],
-            group.test if test is None else group.test[test],
-        )
-        for name, group in dataset.groups.items()
-    }
+
+    def selected(whole: Any) -> dict[str, Any]:
+        numbers = {"train": train, "test": test}
+        return {split: getattr(whole, split)[rows] for split, rows in numbers.items() if rows is not None}
+
+    groups = {name: replace(group, **selected(group)) for name, group in dataset.groups.items()}
+    restricted = replace(dataset, groups=groups, **selected(dataset))
     if stated is None:
-        stated = fingerprint(*splits, groups)
-    return replace(dataset, train=splits[0], test=splits[1], groups=groups, fingerprint=stated)
+        stated = fingerprint(restricted.train, restricted.test, groups)
+    return replace(restricted, fingerprint=stated)
 
 
 def merge_splits(dataset: Dataset) -> Dataset:
