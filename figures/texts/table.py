@@ -213,8 +213,7 @@ def _note(ds: xr.Dataset, names: Sequence[str], columns: Sequence[_Column], titl
 
 
 def _entries(ds: xr.Dataset, dim: str) -> np.ndarray:
-    entries: np.ndarray = ds[dim].values if dim in ds.coords else np.arange(ds.sizes[dim])
-    return entries
+    return ds[dim].values if dim in ds.coords else np.arange(ds.sizes[dim])
 
 
 def _corner(ds: xr.Dataset) -> str:
