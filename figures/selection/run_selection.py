@@ -118,9 +118,7 @@ def select_runs(
         if selected and seed not in seeds:
             raise LookupError(f"no run of seed {seed}; the runs have seeds {', '.join(map(str, seeds))}.")
         selected = [run for run in selected if run.experiment.seed == seed]
-    if isinstance(runs, AnyOf):
-        return subset(runs, selected)
-    return selected
+    return subset(runs, selected)
 
 
 def describe_groups(groups: Sequence[Sequence[Run]], keys: Collection[str]) -> str:
@@ -172,11 +170,9 @@ def one_option(groups: Iterable[Sequence[Run]]) -> bool:
 def group_left_out(runs: Sequence[Run], shown: Sequence[Run]) -> dict[str, list[str]]:
     """Names of the runs that are not shown, by the settings in which they differ from those that are."""
     folders = {run.folder for run in shown}
-    groups: dict[str, list[str]] = {}
-    for run in runs:
-        if run.folder not in folders:
-            groups.setdefault(describe_difference(run, shown), []).append(run.name)
-    return groups
+    left_out = [run for run in runs if run.folder not in folders]
+    by_difference = grouped(left_out, lambda run: describe_difference(run, shown))
+    return {difference: [run.name for run in group] for difference, group in by_difference.items()}
 
 
 def describe_difference(run: Run, shown: Sequence[Run]) -> str:
