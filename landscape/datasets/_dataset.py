@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from landscape.model.samples import Samples, leaves, map_leaves
+from landscape.model.samples import Samples, joined, leaves
 
 SCALES = ("unit", "half", "standard")
 
@@ -106,17 +106,9 @@ def select_samples(
 
 def merge_splits(dataset: Dataset) -> Dataset:
     """The dataset with training and test samples, in this order, both as training and as test samples."""
-
-    def joined(train_values: Tensor, test_values: Tensor) -> Tensor:
-        return torch.cat([train_values, test_values])
-
-    train, test = dataset.train, dataset.test
-    pairs = zip(leaves(train.inputs), leaves(test.inputs), strict=True)
-    joint = iter([joined(*pair) for pair in pairs])
-    both = Samples(map_leaves(lambda _: next(joint), train.inputs), joined(train.targets, test.targets))
-    groups = {}
+    both, groups = joined([dataset.train, dataset.test]), {}
     for name, group in dataset.groups.items():
-        numbers = joined(group.train, group.test)
+        numbers = torch.cat([group.train, group.test])
         groups[name] = Groups(group.names, numbers, numbers)
     return replace(dataset, train=both, test=both, groups=groups)
 
