@@ -93,9 +93,9 @@ def select_samples(
     if train is None and test is None:
         return dataset
 
-    def selected(whole: Any) -> dict[str, Any]:
+    def selected(group: Any) -> dict[str, Any]:
         numbers = {"train": train, "test": test}
-        return {split: getattr(whole, split)[rows] for split, rows in numbers.items() if rows is not None}
+        return {split: getattr(group, split)[rows] for split, rows in numbers.items() if rows is not None}
 
     groups = {name: replace(group, **selected(group)) for name, group in dataset.groups.items()}
     restricted = replace(dataset, groups=groups, **selected(dataset))
