@@ -82,14 +82,14 @@ def claims(
     tested = [verdict for verdict in verdicts if verdict.seeds]
     columns = {name: title for name, title in COLUMNS.items() if files or name not in ("setting", "printed")}
     console.table([_short(verdict) for verdict in tested], columns, empty="no claim could be tested.")
-    for one in tested:
+    for row in tested:
         if claim:
-            console.put(f"{one.claim.item}: {one.claim.statement}. Effect: {one.claim.effect}. {_repeat(one)}".rstrip())
-        if one.short:
-            taken = f"{one.claim.name}, {one.setting}: {one.claim.instead} of {one.short} runs"
+            console.put(f"{row.claim.item}: {row.claim.statement}. Effect: {row.claim.effect}. {_repeat(row)}".rstrip())
+        if row.short:
+            taken = f"{row.claim.name}, {row.setting}: {row.claim.instead} of {row.short} runs"
             console.put(f"{taken}, whose files lack the rest; fedscape reproduce measures them again.")
-        elif one.reason and one.holm == one.holm:
-            console.put(f"{one.claim.name}, {one.setting}: {one.reason}.")
+        elif row.reason and row.holm == row.holm:
+            console.put(f"{row.claim.name}, {row.setting}: {row.reason}.")
     if untested := [verdict for verdict in verdicts if not verdict.seeds]:
         console.put(f"not tested with these runs: {', '.join(verdict.claim.name for verdict in untested)}")
         console.say(f"why: fedscape claims {f'--files {files}' if files else 'RUNS'} --json")
