@@ -14,7 +14,7 @@ from drift.analyses.cost_estimate import Effort, complete_options, effort
 from drift.analyses.evaluate_on import evaluation_of
 from drift.analyses.landscapes import map_means
 from drift.analyses.landscapes.named_models import named_models
-from drift.analyses.per_round import resolve_round, result
+from drift.analyses.per_round import result, selected_rounds
 from drift.analyses.selected_samples import at_most
 from drift.runs.registry import LOSS_UNITS, analysis
 from drift.runs.run import Run
@@ -158,7 +158,7 @@ def _names(run: Run, models: Sequence[str] | None, rounds: Sequence[int] | None,
     if twice := [name for name in plain_names if plain_names.count(name) > 1]:
         raise ValueError(f"{twice[0]} is named twice; name a model once.")
     if not names:
-        raise ValueError("no model is named: models or rounds is empty; name one or more, or leave it out.")
+        raise ValueError("no model is named: models is empty; name one or more, or leave it out.")
     return names
 
 
@@ -168,7 +168,7 @@ def _kept_models(run: Run, rounds: Sequence[int] | None, prefix: str) -> list[st
     if not clients and not ends:
         raise LookupError(f"run {run.name} kept no models; train it with --set keep.clients=all.")
     what = "clients" if clients else "globals"
-    indices = (clients or ends)[-ROUNDS:] if rounds is None else [resolve_round(run, index, what) for index in rounds]
+    indices = (clients or ends)[-ROUNDS:] if rounds is None else selected_rounds(run, what, rounds, None)
     names = []
     for record in run.without_models(indices):
         cohort = record.ids[record.sizes > 0].sort().values.tolist() if record.index in clients else []

@@ -144,7 +144,7 @@ def test_runs_of_another_model_or_other_data_are_refused(seeds, tmp_path):
     ("options", "text"),
     [
         ({"models": ["round 3", "round 3"]}, "round 3 is named twice"),
-        ({"models": []}, "models or rounds is empty"),
+        ({"models": []}, "models is empty"),
         ({"models": ["round 3"], "rounds": [2]}, "give either"),
         ({"margin": -1.0}, "margin is -1"),
         ({"samples": 0}, "samples is 0"),
@@ -182,5 +182,5 @@ def test_the_run_itself_is_no_other_run_and_a_model_has_one_name(seeds):
         drift.model_map(run, others=[run.folder.name])
     with pytest.raises(ValueError, match="named twice"):
         drift.model_map(run, models=["round 3", f"{run.folder.name}: round 3"])
-    with pytest.raises(ValueError, match="models or rounds is empty"):
+    with pytest.raises(ValueError, match="rounds is empty"):
         drift.model_map(run, rounds=[])
