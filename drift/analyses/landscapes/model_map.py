@@ -56,9 +56,9 @@ def model_map(
     models of another basin. The map has the first two principal coordinates of the distances (classical scaling).
     Four means are candidates: of the basin whose mean has the lowest loss, of what is left of that basin when models
     are dropped from it while the loss falls (`landscape.model_soup`), the greedy soup of all models, and the best
-    single model. The one with the lowest loss on the map's samples is chosen; its loss on the other samples of the
-    split, which no choice has seen, is that to be compared with those of the last cohort's mean ("aggregate", FedAvg's)
-    and of the run's own global model.
+    single model. The one with the lowest loss on the map's samples is chosen, of those with a finite loss on all; its
+    loss on the other samples of the split, which no choice has seen, is that to be compared with those of the last
+    cohort's mean ("aggregate", FedAvg's) and of the run's own global model.
 
     Source: barrier: Frankle et al. 2020, section 2; alignment: Ainsworth et al. 2023; CKA: Kornblith et al. 2019;
     soups: Wortsman et al. 2022; the map: this project (docs/model-map.md).
@@ -85,7 +85,8 @@ def model_map(
 
     Raises:
         LookupError: If a model was not kept, or there is no such run.
-        ValueError: If runs differ in model or data, no model has a finite loss, a model is named twice, or as `align`.
+        ValueError: If runs differ in model or data, no model or no mean has a finite loss, a model is named twice, or
+            as `align`.
     """
     names = _names(run, models, rounds, others)
     choosing, judging = halves(run, split, samples)
@@ -111,7 +112,11 @@ def model_map(
     judged = map_means.judged_means(
         run, present, named_models(run, -1, references).models, means.values(), choosing, judging
     )
-    best = min(means, key=lambda name: judged["candidate_loss"][list(means).index(name)])
+    losses = [judged[name][: len(means)] for name in ("candidate_loss", "judged_loss")]
+    finite = np.isfinite(losses).all(0)
+    if not finite.any():
+        raise ValueError(f"no mean of models has a finite loss on all samples of {split}; give a larger samples=.")
+    best = list(means)[int(np.where(finite, losses[0], np.inf).argmin())]
     over_marks = dict(zip(_PLACES, (*places.T, *near.T), strict=True)) | {"mark_basin": basins.astype(float)}
     over_marks["mark_chosen"] = np.isin(np.arange(len(known)), means[best]).astype(float)
     table = pairs.assign({name: ("mark", values) for name, values in over_marks.items()})
