@@ -67,17 +67,6 @@ def stop_test(stop: Stop | str | None, rounds: int | None) -> Stop | None:
     return Watch(rounds, "drift")
 
 
-def whole_training(name: str, rounds: int | None) -> int | None:
-    """A number of rounds of a training, or None, which is not known.
-
-    Raises:
-        ValueError: If it is no whole number from 1 on; states its name.
-    """
-    if rounds is None or (isinstance(rounds, int | np.integer) and not isinstance(rounds, bool) and rounds > 0):
-        return None if rounds is None else int(rounds)
-    raise ValueError(f"{name} is {rounds!r}; give the number of rounds of the whole training, 1 or more.")
-
-
 @cache
 def calibration() -> dict[str, Any]:
     """Content of the file of limits: level, limits by family and detector, and digest of the runs."""

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from drift.record.early_warning import Stop, StopRule, broken_share, whole_training
+from drift.record.early_warning import Stop, StopRule, broken_share
 from drift.record.flat_arrays import FlatArrays, State, Vectors, gram
 from drift.record.recorded_files import RecordedFiles, read_description
-from drift.record.round_arguments import number_clients, origin_of, require_unequal, round_numbers
+from drift.record.round_arguments import number_clients, origin_of, require_unequal, round_numbers, whole_training
 from drift.record.run_description import Clients, RecordedCohort, describe_run, describe_training, layout_entries
 from drift.store import keep_rules
 from drift.store.locks import locked

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
+import xarray as xr
+
 from drift.analyses.per_round import evenly_spaced, selected_rounds
 from drift.analyses.rounds.norms_and_weights import reweights
 from drift.config.corrections import from_outside
@@ -175,6 +177,16 @@ def rounds_with_clients(
             )
         raise missing(f"run {run.name} kept no {few}", KEEP_CLIENTS)
     return selected_rounds(run, "clients", rounds, None) if rounds is not None else evenly_spaced(stored, count)
+
+
+def require_moves(values: xr.DataArray, name: str) -> None:
+    """Refuse lengths of updates of which none is above 0, so that there are no shares; `name` says whose.
+
+    Raises:
+        LookupError: If none is above 0.
+    """
+    if not bool((values > 0).any()):
+        raise LookupError(f"the clients' models of {name} did not move; raise local.lr, or show other rounds.")
 
 
 def rounds_among(available: Sequence[int], rounds: int | Sequence[int]) -> list[int]:

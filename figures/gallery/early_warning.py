@@ -18,8 +18,12 @@ NEEDS = "runs of any methods, trained in one setting"
 
 COST = "seconds"
 
-NEEDED = {"coherence": "takes three rounds of two clients", "rank": "takes three rounds of two clients"}
-NEEDED |= {"client": "takes three clients", "rate": "takes a step", "rise": "takes three test losses"}
+NEEDED = dict.fromkeys(("coherence", "rank"), "takes three rounds of two clients that moved")
+NEEDED |= {
+    "client": "takes three clients that moved",
+    "rate": "takes a model that moved",
+    "rise": "takes three test losses",
+}
 NEEDED |= {"variances": "takes batch normalisation in a recorded run", "stall": "takes three test losses in the third"}
 """What a detector takes, said where it has no numbers."""
 
@@ -37,10 +41,11 @@ def data(run: Run, *, detectors: Family = "all") -> xr.Dataset:
 def draw(ds: xr.Dataset) -> Figure:
     """A panel for each detector with a number: its statistic, its limit dashed, a ring at the first alarm."""
     values = {name: ds.statistic.sel(detector=name) for name in ds.detector.values}
-    if not (shown := [name for name, value in values.items() if bool(value.notnull().any())]):
-        raise LookupError("no watched round has a number that a detector reads; show a run of two clients or more.")
+    shown = [name for name, value in values.items() if bool(value.notnull().any())]
     if absent := [f"{WORDS[name]} ({NEEDED[name]})" for name in values if name not in shown]:
-        current().remark(f"no numbers in the watched rounds: {', '.join(absent)}")
+        current().remark(said := f"no numbers in the watched rounds: {', '.join(absent)}")
+    if not shown:
+        raise LookupError(said)
     if infinite := [WORDS[name] for name in shown if bool(np.isposinf(values[name]).any())]:
         current().remark(f"infinite, an alarm with its ring at the upper edge: {', '.join(infinite)}")
     figure, axs = style.panels(-(-len(shown) // 3), min(len(shown), 3))

@@ -27,6 +27,9 @@ SQUARE, SHARE, MEAN = slice(0, 4), slice(4, 8), slice(8, 12)
 LEAST = 3
 """Clients, or replays of a client, that a jackknife needs: pairs remain where one is left out."""
 
+ROUNDING = 1e-12
+"""Part of the mean square of the updates up to which a square of differences between vectors in float32 is 0."""
+
 POINTS = 400
 """Cohort sizes between which an interval is taken to be linear in 1/m."""
 
@@ -88,8 +91,9 @@ class Replays:
         distances = uu.diagonal() - 2 * uu @ h + h @ uu @ h
         sampling, mean_noise = K**2 / (m - 1) * q**2 @ distances, K * single * q**2 @ noise
         causes = np.array([signal, mean - 2 * cross + signal, sampling, mean_noise])
-        error = float(causes @ coefficients(self.cohort, K)) - signal
         total = single * q @ square
+        parts, causes = (np.where(np.abs(values) > ROUNDING * total, values, 0.0) for values in (parts, causes))
+        error = float(causes[1:] @ coefficients(self.cohort, K)[1:])
         shares = parts / total if total > 0 else np.full(4, np.nan)
         return np.array([*parts, *shares, *causes, a, signal / error if error else np.nan])
 
@@ -135,8 +139,10 @@ class ReplayEstimate:
 
         The degrees of freedom are those of Satterthwaite, so that a client that dominates the variance widens them.
         """
-        variances = np.einsum("pi,cij,pj->cp", contrasts, self.covariances, contrasts, optimize=True).clip(0)
-        total = variances.sum(0)
+        known = np.nan_to_num(self.covariances)
+        variances = np.einsum("pi,cij,pj->cp", contrasts, known, contrasts, optimize=True).clip(0)
+        unknown = (contrasts != 0) @ np.isnan(np.diagonal(self.covariances, 0, 1, 2)).any(0)
+        total = np.where(unknown, np.nan, variances.sum(0))
         squares = np.maximum((variances**2 / self.degrees[:, None]).sum(0), np.finfo(float).tiny)
         return stdtrit(np.maximum(total**2 / squares, 1.0), 0.975) * np.sqrt(total)
 
@@ -153,8 +159,8 @@ class ReplayEstimate:
         for first, second in combinations(range(len(CAUSES)), 2):
             contrast = np.zeros((len(cohorts), len(NAMES)))
             contrast[:, MEAN.start + first], contrast[:, MEAN.start + second] = factors[:, first], -factors[:, second]
-            size = np.maximum(np.abs(contrast * self.values).sum(1), np.finfo(float).tiny)
-            rows.append((contrast @ self.values, self.error(contrast), size))
+            parts = contrast[:, MEAN] * self.values[MEAN]
+            rows.append((parts.sum(1), self.error(contrast), np.maximum(np.abs(parts).sum(1), np.finfo(float).tiny)))
         return np.array(rows).transpose(1, 0, 2)
 
     def equal_cohorts(self) -> np.ndarray:
@@ -202,8 +208,8 @@ def crossing(places: np.ndarray, difference: np.ndarray, error: np.ndarray) -> t
     """
     where, *ends = (_zeros(places, values) for values in (difference, difference - error, difference + error))
     inside = np.concatenate([places[np.abs(difference) <= error], where, *ends])
-    bounds = (inside.min(), inside.max()) if len(inside) else (np.nan, np.nan)
-    return float(where[0]) if len(where) else np.nan, *map(float, bounds)
+    low, high = (float(end(inside)) if len(inside) else np.nan for end in (np.min, np.max))
+    return float(where[0]) if len(where) else np.nan, low, high
 
 
 def _zeros(places: np.ndarray, values: np.ndarray) -> np.ndarray:

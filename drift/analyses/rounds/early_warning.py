@@ -8,7 +8,8 @@ import numpy as np
 import xarray as xr
 
 from drift.analyses.per_round import About, result
-from drift.record.early_warning import Family, Watch, calibration, whole_training
+from drift.record.early_warning import Family, Watch, calibration
+from drift.record.round_arguments import whole_training
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.runs.watched_rounds import watched_numbers

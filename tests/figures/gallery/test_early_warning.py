@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import tiny
 
 import drift
@@ -38,3 +39,11 @@ def test_an_alarm_that_is_infinite_has_its_ring_and_a_word_in_a_run_of_one_round
     assert ax.get_ylim()[0] < ring.get_ydata()[0] < ax.get_ylim()[1]
     assert [tick for tick in ax.get_xticks() if -0.5 <= tick <= 0.5] == [0]
     assert "infinite, an alarm with its ring at the upper edge: log longest / second update" in drawn.notes
+
+
+def test_a_run_that_did_not_move_is_refused_with_what_each_detector_takes(tmp_path):
+    start, recorder = {"w": np.ones(6, np.float32)}, Recorder(tmp_path)
+    recorder.round(start=start, clients=dict.fromkeys(range(3), (start, 10)), end=start)
+    ds = gallery.load("early-warning").data([drift.open(tmp_path)])
+    with pytest.raises(LookupError, match=r"log global step / model \(takes a model that moved\)"):
+        early_warning.draw(ds)
