@@ -25,6 +25,9 @@ Rows = Sequence[Mapping[str, Any]]
 About = Mapping[str, tuple[str, str]]
 """long_name and units of variables and coordinates, by name."""
 
+ROUNDS = 5
+"""Default number of rounds of most analyses that compute more than they read."""
+
 COORDINATES: About = {
     "round": ("round", "1"),
     "client": ("client", "1"),

@@ -49,8 +49,8 @@ def of_round(run: Run, round: int | None) -> dict[str, Any]:
 def early_and_last(run: Run, rounds: Sequence[int] | None) -> list[int]:
     """The rounds that are named, or an early one and the last one that kept three clients."""
     stored = _runs.rounds_with_clients(run, least=3)
-    usual = [stored[len(stored) // 10], stored[-1]]
-    return selected_rounds(run, "clients", usual if rounds is None else rounds, None)
+    rounds = [stored[len(stored) // 10], stored[-1]] if rounds is None else rounds
+    return selected_rounds(run, "clients", rounds, None)
 
 
 def global_plane(run: Run, **how: Any) -> xr.Dataset:

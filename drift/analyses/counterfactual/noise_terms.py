@@ -139,8 +139,7 @@ class ReplayEstimate:
 
         The degrees of freedom are those of Satterthwaite, so that a client that dominates the variance widens them.
         """
-        known = np.nan_to_num(self.covariances)
-        variances = np.einsum("pi,cij,pj->cp", contrasts, known, contrasts, optimize=True).clip(0)
+        variances = np.einsum("pi,cij,pj->cp", contrasts, np.nan_to_num(self.covariances), contrasts).clip(0)
         unknown = (contrasts != 0) @ np.isnan(np.diagonal(self.covariances, 0, 1, 2)).any(0)
         total = np.where(unknown, np.nan, variances.sum(0))
         squares = np.maximum((variances**2 / self.degrees[:, None]).sum(0), np.finfo(float).tiny)

@@ -18,14 +18,11 @@ from drift.analyses.curvature.surroundings import (
     rounding_of,
     unsure_rounds,
 )
-from drift.analyses.per_round import About, result, selected_rounds, stack_rows
+from drift.analyses.per_round import ROUNDS, About, result, selected_rounds, stack_rows
 from drift.runs.registry import LOSS_UNITS, analysis
 from drift.runs.run import Run
 from drift.store.round_record import CLIENTS, Round
 from landscape.model.model import plain, with_buffers
-
-ROUNDS = 5
-"""Default number of rounds."""
 
 ROUNDING = 1e-6
 """Part of a squared length outside of the sharpest directions up to which it is rounding of their projections."""

@@ -20,7 +20,7 @@ from drift.analyses.curvature.surroundings import (
     rounding_of,
     unsure_rounds,
 )
-from drift.analyses.per_round import result, selected_rounds, stack_rows
+from drift.analyses.per_round import ROUNDS, result, selected_rounds, stack_rows
 from drift.config.random_keys import rng
 from drift.runs.registry import LOSS_UNITS, analysis
 from drift.runs.run import Run
@@ -35,9 +35,6 @@ Kind = Literal["client", "step", "random", "change", "sampling"]
 
 KINDS: tuple[Kind, ...] = ("client", "step", "random")
 """Displacements that need no other round and no training."""
-
-ROUNDS = 5
-"""Default number of rounds."""
 
 AT_ONCE = 16
 """Displacements in memory at a time."""

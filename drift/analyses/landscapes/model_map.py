@@ -112,11 +112,10 @@ def model_map(
     judged = map_means.judged_means(
         run, present, named_models(run, -1, references).models, means.values(), choosing, judging
     )
-    losses = [judged[name][: len(means)] for name in ("candidate_loss", "judged_loss")]
-    finite = np.isfinite(losses).all(0)
+    finite = np.isfinite(judged["candidate_loss"] + judged["judged_loss"])[: len(means)]
     if not finite.any():
         raise ValueError(f"no mean of models has a finite loss on all samples of {split}; give a larger samples=.")
-    best = list(means)[int(np.where(finite, losses[0], np.inf).argmin())]
+    best = list(means)[int(np.where(finite, judged["candidate_loss"][: len(means)], np.inf).argmin())]
     over_marks = dict(zip(_PLACES, (*places.T, *near.T), strict=True)) | {"mark_basin": basins.astype(float)}
     over_marks["mark_chosen"] = np.isin(np.arange(len(known)), means[best]).astype(float)
     table = pairs.assign({name: ("mark", values) for name, values in over_marks.items()})
