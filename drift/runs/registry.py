@@ -70,8 +70,8 @@ def analysis(*dims: str, cost: Cost) -> Callable[[Function], Function]:
     def labelled(function: Function) -> Function:
         @functools.wraps(function)
         def analyse(run: Run, *arguments: Any, **options: Any) -> Any:
-            given = {name: value for name, value in options.items() if name != "partial"}
-            require_options(function.__name__, function, given)
+            named = {name: value for name, value in options.items() if name != "partial"}
+            require_options(function.__name__, function, named)
             try:
                 dataset = function(run, *arguments, **options)
             except NotFinite as reason:

@@ -43,9 +43,9 @@ def draw(ds: xr.Dataset) -> Figure:
     values = {name: ds.statistic.sel(detector=name) for name in ds.detector.values}
     shown = [name for name, value in values.items() if bool(value.notnull().any())]
     if absent := [f"{WORDS[name]} ({NEEDED[name]})" for name in values if name not in shown]:
-        current().remark(said := f"no numbers in the watched rounds: {', '.join(absent)}")
+        current().remark(reason := f"no numbers in the watched rounds: {', '.join(absent)}")
     if not shown:
-        raise LookupError(said)
+        raise LookupError(reason)
     if infinite := [WORDS[name] for name in shown if bool(np.isposinf(values[name]).any())]:
         current().remark(f"infinite, an alarm with its ring at the upper edge: {', '.join(infinite)}")
     figure, axs = style.panels(-(-len(shown) // 3), min(len(shown), 3))

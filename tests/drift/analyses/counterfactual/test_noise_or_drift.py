@@ -211,3 +211,9 @@ def test_full_batches_of_one_step_have_no_noise_and_no_drift_but_in_rounding(run
     assert ds.snr.isnull() and ds.cohort_size.sel(pair="drift=noise").isnull(), "nothing but rounding is left of both"
     np.testing.assert_allclose(ds.share_low, ds.share, rtol=1e-5)
     assert ds.cohort_size.sel(pair="signal=sampling") > 1
+
+
+def test_a_run_of_one_client_is_not_sent_to_all_clients(runs):
+    run = tiny.trained(runs, "clients.number=1", "clients.per_round=1", "clients.partition=iid")
+    with pytest.raises(ValueError, match=r"needs 3; name another round\.$"):
+        drift.noise_or_drift(run, rounds=[1])
