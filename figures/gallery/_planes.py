@@ -15,6 +15,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 
 from drift.analyses.landscapes import minima, planes
+from drift.analyses.per_round import selected_rounds
 from drift.runs.run import Run
 from figures.axes.colour_bars import clipped, colorbar, common_levels
 from figures.axes.surfaces import contour
@@ -48,7 +49,8 @@ def of_round(run: Run, round: int | None) -> dict[str, Any]:
 def early_and_last(run: Run, rounds: Sequence[int] | None) -> list[int]:
     """The rounds that are named, or an early one and the last one that kept three clients."""
     stored = _runs.rounds_with_clients(run, least=3)
-    return sorted({stored[len(stored) // 10], stored[-1]}) if rounds is None else list(rounds)
+    rounds = [stored[len(stored) // 10], stored[-1]] if rounds is None else rounds
+    return selected_rounds(run, "clients", rounds, None)
 
 
 def global_plane(run: Run, **how: Any) -> xr.Dataset:

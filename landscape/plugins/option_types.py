@@ -53,7 +53,8 @@ def _is_integer(value: Any) -> bool:
 
 
 def _whole_numbers(value: Any) -> bool:
-    return isinstance(value, list | tuple | range) and all(map(_is_integer, value))
+    values = value.tolist() if hasattr(value, "tolist") else value  # of an array
+    return isinstance(values, list | tuple | range) and all(map(_is_integer, values))
 
 
 class _Kind(NamedTuple):
