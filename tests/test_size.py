@@ -26,7 +26,7 @@ SILENT = {
 
 ROOMS = {
     "drift": 25,
-    "drift/analyses": 6110,
+    "drift/analyses": 6115,
     "drift/claims": 1315,
     "drift/config": 1005,
     "drift/diagnosis": 505,
@@ -36,7 +36,7 @@ ROOMS = {
     "drift/parallel": 320,
     "drift/partitions": 500,
     "drift/plugins": 245,
-    "drift/record": 775,
+    "drift/record": 785,
     "drift/runs": 1270,
     "drift/simulation": 1785,
     "drift/store": 1540,
@@ -49,7 +49,7 @@ ROOMS = {
     "figures/commands": 2575,
     "figures/explore": 2440,
     "figures/films": 610,
-    "figures/gallery": 5145,
+    "figures/gallery": 5160,
     "figures/interactive": 530,
     "figures/looks": 640,
     "figures/page": 1450,
