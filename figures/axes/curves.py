@@ -111,13 +111,7 @@ def line_with_band(
         log: Whether the axis is logarithmic.
         look: Passed to `Axes.plot`, but `smooth`: rounds of a moving mean in place of those of the look, 0 for none.
     """
-    drawing, smooth = current(), look.pop("smooth", None)
-    if over.endswith("round") and (rounds := smooth if smooth is not None else drawing.take("smooth")):
-        every = values.reindex({over: np.arange(int(values[over][0]), int(values[over][-1]) + 1)})
-        if rounds > every.sizes[over]:
-            raise ValueError(f"smooth is {rounds}, and a line has {every.sizes[over]} rounds; give at most as many.")
-        values = every.rolling({over: rounds}, center=True, min_periods=1).mean().where(values.notnull())
-        drawing.remark(f"moving mean of {rounds} rounds")
+    drawing, values = current(), smoothed(values, over, look.pop("smooth", None))
     values = values.transpose(*(name for name in (across, over) if name in values.dims))
     table = np.atleast_2d(values.values.astype(float))
     table = table[~np.isnan(table).all(1)] if np.isfinite(table).any() else table[:0]
@@ -145,6 +139,17 @@ def line_with_band(
         ax.fill_between(x, low, high, color=line.get_color(), alpha=0.18, linewidth=0)
     if kind and across == "seed":
         drawing.remark(f"{_TEXTS[kind].format(count=len(table))}{', geometric on a logarithmic axis' * log}")
+
+
+def smoothed(values: xr.DataArray, over: str = "round", rounds: int | None = None) -> xr.DataArray:
+    """The centred moving mean of values over rounds that the look asks for, or one of so many rounds; 0 for none."""
+    if not over.endswith("round") or not (rounds := current().take("smooth") if rounds is None else rounds):
+        return values
+    every = values.reindex({over: np.arange(int(values[over][0]), int(values[over][-1]) + 1)})
+    if rounds > every.sizes[over]:
+        raise ValueError(f"smooth is {rounds}, and a line has {every.sizes[over]} rounds; give at most as many.")
+    current().remark(f"moving mean of {rounds} rounds")
+    return every.rolling({over: rounds}, center=True, min_periods=1).mean().where(values.notnull())
 
 
 def remark_gaps(table: np.ndarray) -> None:

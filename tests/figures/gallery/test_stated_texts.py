@@ -188,6 +188,20 @@ def test_numbers_over_rounds_name_their_seeds_and_draw_them(sizes, stated):
     assert not [line for line in figure.axes[0].lines if line.get_linewidth() == 0.5]
 
 
+@pytest.mark.parametrize("reference", ["", "lss"])
+def test_numbers_over_rounds_are_smoothed_as_other_curves_are(reference):
+    ds, table = _group_runs({"fedavg": 3}, "lines")
+    with look.drawing(look.read(smooth=3)) as part:
+        figure = numbers_rounds.draw(ds.assign_attrs(reference=reference))
+    part.require_taken("numbers-rounds")
+    means = np.column_stack([table[:, :2].mean(1), table.mean(1), table[:, 1:].mean(1)])
+    *thin, mean = (line.get_ydata() for line in figure.axes[0].lines[:4])
+    np.testing.assert_allclose(thin, means)
+    np.testing.assert_allclose(mean, means.mean(0))
+    assert figure.axes[0].get_ylabel().startswith("loss")
+    assert "moving mean of 3 rounds" in titles(figure)
+
+
 @pytest.mark.parametrize("value", [10.05, 20.5, 0.5, -0.25, 100.0, 0.004])
 def test_numbers_in_cells_are_those_of_the_cells(value):
     heights = np.array([[0, value, 0.3], [value, 0, 0.2], [0.3, 0.2, 0]])
