@@ -6,7 +6,9 @@ import textwrap
 from typing import Any
 
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
 from matplotlib.layout_engine import ConstrainedLayoutEngine, TightLayoutEngine
+from matplotlib.textpath import text_to_path
 from matplotlib.transforms import ScaledTranslation
 
 from figures.axes.legends import move_legends
@@ -24,9 +26,13 @@ def footnote(figure: Figure, text: str) -> None:
         text: Plain; lines longer than the figure is wide are wrapped.
     """
     width = figure.get_figwidth()
-    most = int(width / (0.56 * style.small() / 72))
     unbroken = text.replace(" \N{MIDDLE DOT}", "\N{NO-BREAK SPACE}\N{MIDDLE DOT}")  # no line begins with a dot
-    lines = [line for phrase in unbroken.splitlines() for line in textwrap.wrap(phrase, most)]
+    with style.context():
+        font = FontProperties(size=style.small())
+    for most in range(int(width / (0.4 * style.small() / 72)), 0, -1):  # the longest lines that fit
+        lines = [line for phrase in unbroken.splitlines() for line in textwrap.wrap(phrase, most)]
+        if all(text_to_path.get_text_width_height_descent(line, font, False)[0] < 70 * width - 6 for line in lines):
+            break
     if not lines:
         return
     below = sum(_height(note.get_text()) for note in figure.texts if note.get_label() == _LABEL)

@@ -21,7 +21,7 @@ from figures.axes.surfaces import contour
 from figures.gallery import _runs
 from figures.looks import style
 
-MARGINS = (0.3, 0.8)
+MARGINS = (0.3, 0.8, 2.0)
 """Around three global models, as fractions of their box."""
 
 OWN_SCALE = "own scale"
@@ -52,7 +52,8 @@ def early_and_last(run: Run, rounds: Sequence[int] | None) -> list[int]:
 
 
 def global_plane(run: Run, **how: Any) -> xr.Dataset:
-    """`drift.global_plane` of a run, with its fitted minimum; a wider one where this is not well inside."""
+    """`drift.global_plane` of a run on a square, with its fitted minimum; a wider one where this is not well inside."""
+    how["box"] = "symmetric"
     for margin in MARGINS:
         plane = run.cached(planes.global_plane, margin=margin, **how)
         plane = plane.assign(run.cached(minima.global_minimum, margin=margin, **how).data_vars)
