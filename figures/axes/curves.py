@@ -101,9 +101,8 @@ def line_with_band(
     """The mean line of values over the dimension `across`, and what varies over it.
 
     Seeds below five are a thin line each; from five on, the mean has its 95 % t interval. On a logarithmic axis mean
-    and interval are geometric. Other dimensions have a band of one standard deviation. What is drawn is
-    remembered for the legend (`band`). Points without a value are left out and the line goes on; a single value is
-    shown as a dot.
+    and interval are geometric. Other dimensions have a band of one standard deviation. The legend tells which (`band`).
+    Points without a value are left out and the line goes on; a single value is shown as a dot.
 
     Args:
         values: Over `over`, and perhaps `across`.
@@ -125,13 +124,11 @@ def line_with_band(
     kind = _kind(drawing, len(table), across)
     middle, low, high = _summary(table, kind, log)
     style.name_axes(ax, integers=5 if over.endswith("round") else None)
-    if len(x) == 1:
-        look = {"marker": "o", "markersize": 3, **look}
+    look = ({"marker": "o", "markersize": 3} if len(x) == 1 else {}) | look
     (line,) = ax.plot(x, middle, **look)
     if kind == "lines":
         dash = look.get("linestyle") or "-"
-        for row in table:
-            ax.plot(x, row, color=line.get_color(), ls=dash, lw=0.5, alpha=0.45, zorder=line.get_zorder() - 0.2)
+        ax.plot(x, table.T, color=line.get_color(), ls=dash, lw=0.5, alpha=0.45, zorder=line.get_zorder() - 0.2)
     elif kind:
         if "accuracy" in str(values.name) and np.nanmax(table) <= 1 < np.nanmax(high):
             high = np.minimum(high, 1)

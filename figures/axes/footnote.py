@@ -18,6 +18,7 @@ _LABEL = "footnote"
 """Label of the texts that are footnotes."""
 
 
+@style.styled
 def footnote(figure: Figure, text: str) -> None:
     """Add small text below a figure, which becomes taller by it; a second footnote is placed above the first.
 
@@ -27,8 +28,7 @@ def footnote(figure: Figure, text: str) -> None:
     """
     width = figure.get_figwidth()
     unbroken = text.replace(" \N{MIDDLE DOT}", "\N{NO-BREAK SPACE}\N{MIDDLE DOT}")  # no line begins with a dot
-    with style.context():
-        font = FontProperties(size=style.small())
+    font = FontProperties(size=style.small())
     for most in range(int(width / (0.4 * style.small() / 72)), 0, -1):  # the longest lines that fit
         lines = [line for phrase in unbroken.splitlines() for line in textwrap.wrap(phrase, most)]
         if all(text_to_path.get_text_width_height_descent(line, font, False)[0] < 70 * width - 6 for line in lines):
@@ -40,8 +40,7 @@ def footnote(figure: Figure, text: str) -> None:
     spilled = 0.0 if below or figure.get_layout_engine() else max(0.0, -float(figure.get_tightbbox().y0))
     _grow(figure, _height(note) + spilled)
     look: dict[str, Any] = {"fontsize": style.small(), "color": "#444444", "va": "bottom", "linespacing": 1.25}
-    with style.context():
-        figure.text(0.04, below + 0.03, style.literal(note), transform=figure.dpi_scale_trans, label=_LABEL, **look)
+    figure.text(0.04, below + 0.03, style.literal(note), transform=figure.dpi_scale_trans, label=_LABEL, **look)
 
 
 def _height(note: str) -> float:

@@ -38,7 +38,6 @@ def draw(ds: xr.Dataset) -> Figure:
     label = "share of the class, mean of all rounds"
     axs[0, 0].axhline(1 / ds.sizes["class"], color="#555555", linewidth=0.9, linestyle=":", label="equal shares")
     curves.curve(even, ax=axs[0, 0], variable="share", over="rank", label=label, marker="o", markersize=3)
-    style.name_axes(axs[0, 0], integers=10)
     gain = (ds.overlap - ds.overlap_data).rename("gain")
     means = {str(name): float(values.mean()) for name, values in curves.split_algorithms(gain) if values.any()}
     if not means:
@@ -47,6 +46,6 @@ def draw(ds: xr.Dataset) -> Figure:
         shown = gain.sel(algorithm=list(means)).to_dataset()
         label = "overlap with all data\nminus that by data size"
         curves.curve(shown, ax=axs[0, 1], variable="gain", label=label, level=0)
-        texts = [f"{style.label(name)} {mean:+.2g}" for name, mean in means.items()]
-        axs[0, 1].set_title(f"mean: {', '.join(texts)}", fontsize=style.small())
+        title = ", ".join(f"{style.label(name)} {mean:+.2g}" for name, mean in means.items())
+        axs[0, 1].set_title(f"mean: {title}", fontsize=style.small())
     return style.key(figure, axs.flat, title=curves.band(ds))

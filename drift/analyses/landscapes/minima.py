@@ -70,8 +70,7 @@ def global_minimum(
     *,
     rounds: Sequence[int] | None = None,
     points: int = 21,
-    margin: float = 0.3,
-    box: str = "marks",
+    margin: float | tuple[float, float] = 0.3,
     split: str = "test",
     statistics: Statistics | None = None,
     folds: int = FOLDS,
@@ -80,11 +79,11 @@ def global_minimum(
 
     Args:
         run: Run to analyse.
-        rounds, points, margin, box, split, statistics: As in `global_plane`.
+        rounds, points, margin, split, statistics: As in `global_plane`.
         folds: Number of parts of the samples.
     """
-    _, sweep = global_sweep(run, rounds, points=points, margin=margin, box=box)
-    options = {"points": points, "margin": margin, "box": box, "split": split, "statistics": statistics}
+    _, sweep = global_sweep(run, rounds, points=points, margin=margin)
+    options = {"points": points, "margin": margin, "split": split, "statistics": statistics}
     plane = run.cached(global_plane, rounds=rounds, **options)
     return _labelled_minimum(run, plane, sweep, split, statistics, folds)
 

@@ -73,8 +73,7 @@ def global_plane(
     *,
     rounds: Sequence[int] | None = None,
     points: int = 21,
-    margin: float = 0.3,
-    box: str = "marks",
+    margin: float | tuple[float, float] = 0.3,
     split: str = "test",
     statistics: Statistics | None = None,
     folds: int = 0,
@@ -88,13 +87,12 @@ def global_plane(
         run: Run to analyse.
         rounds: The three rounds; the last three by default.
         points: Evaluations per axis, both ends included.
-        margin: Distance from the models to the edge of the grid, as a fraction of their box.
-        box: As in `landscape.plane`.
+        margin: Distance from the models to the edge of the grid, as in `landscape.plane`.
         split: Samples that the numbers are averaged over.
         statistics: Of batch normalisation, as in `landscape.evaluate`.
         folds: As in `round_plane`.
     """
-    indices, sweep = global_sweep(run, rounds, points=points, margin=margin, box=box)
+    indices, sweep = global_sweep(run, rounds, points=points, margin=margin)
     dataset = evaluate_on(run, sweep, partial, split=split, statistics=statistics, folds=folds)
     return dataset.assign_attrs(analysis="global_plane", round=indices[-1])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from drift.analyses.per_round import resolve_round
 from drift.runs.run import Run
@@ -12,9 +13,7 @@ from landscape.geometry.planes import plane
 from landscape.sweep.grid import Sweep
 
 
-def global_sweep(
-    run: Run, rounds: Sequence[int] | None, *, points: int, margin: float, box: str = "marks"
-) -> tuple[list[int], Sweep]:
+def global_sweep(run: Run, rounds: Sequence[int] | None, *, points: int, margin: Any) -> tuple[list[int], Sweep]:
     """Three rounds (the last that kept their global model where None), and the plane through their global models.
 
     Raises:
@@ -25,8 +24,7 @@ def global_sweep(
         raise ValueError(f"a plane needs three rounds, {indices} were given; run {run.name} has {len(run.rounds())}.")
     records = [run.round(index) for index in indices]
     models = [record.kept("end") for record in records]
-    labels = [f"round {record.index}" for record in records]
-    sweep = plane(*models, points=points, margin=margin, box=box, labels=labels)
+    sweep = plane(*models, points=points, margin=margin, labels=[f"round {record.index}" for record in records])
     return [record.index for record in records], sweep
 
 
