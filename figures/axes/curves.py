@@ -124,7 +124,7 @@ def line_with_band(
     kind = _kind(drawing, len(table), across)
     middle, low, high = _summary(table, kind, log)
     style.name_axes(ax, integers=5 if over.endswith("round") else None)
-    look = ({"marker": "o", "markersize": 3} if len(x) == 1 else {}) | look
+    look = {"marker": "o", "markersize": 3, **look} if len(x) == 1 else look
     (line,) = ax.plot(x, middle, **look)
     if kind == "lines":
         dash = look.get("linestyle") or "-"
