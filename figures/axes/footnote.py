@@ -31,7 +31,7 @@ def footnote(figure: Figure, text: str) -> None:
     font = FontProperties(size=style.small())
     for most in range(int(width / (0.4 * style.small() / 72)), 0, -1):  # the longest lines that fit
         lines = [line for phrase in unbroken.splitlines() for line in textwrap.wrap(phrase, most)]
-        if all(text_to_path.get_text_width_height_descent(line, font, False)[0] < 70 * width - 6 for line in lines):
+        if all(text_to_path.get_text_width_height_descent(line, font, False)[0] < 68 * width - 6 for line in lines):
             break
     if not lines:
         return
