@@ -101,9 +101,8 @@ def line_with_band(
     """The mean line of values over the dimension `across`, and what varies over it.
 
     Seeds below five are a thin line each; from five on, the mean has its 95 % t interval. On a logarithmic axis mean
-    and interval are geometric. Other dimensions have a band of one standard deviation. What is drawn is
-    remembered for the legend (`band`). Points without a value are left out and the line goes on; a single value is
-    shown as a dot.
+    and interval are geometric. Other dimensions have a band of one standard deviation. The legend tells which (`band`).
+    Points without a value are left out and the line goes on; a single value is shown as a dot.
 
     Args:
         values: Over `over`, and perhaps `across`.
@@ -111,13 +110,7 @@ def line_with_band(
         log: Whether the axis is logarithmic.
         look: Passed to `Axes.plot`, but `smooth`: rounds of a moving mean in place of those of the look, 0 for none.
     """
-    drawing, smooth = current(), look.pop("smooth", None)
-    if over.endswith("round") and (rounds := smooth if smooth is not None else drawing.take("smooth")):
-        every = values.reindex({over: np.arange(int(values[over][0]), int(values[over][-1]) + 1)})
-        if rounds > every.sizes[over]:
-            raise ValueError(f"smooth is {rounds}, and a line has {every.sizes[over]} rounds; give at most as many.")
-        values = every.rolling({over: rounds}, center=True, min_periods=1).mean().where(values.notnull())
-        drawing.remark(f"moving mean of {rounds} rounds")
+    drawing, values = current(), smoothed(values, over, look.pop("smooth", None))
     values = values.transpose(*(name for name in (across, over) if name in values.dims))
     table = np.atleast_2d(values.values.astype(float))
     table = table[~np.isnan(table).all(1)] if np.isfinite(table).any() else table[:0]
@@ -131,13 +124,11 @@ def line_with_band(
     kind = _kind(drawing, len(table), across)
     middle, low, high = _summary(table, kind, log)
     style.name_axes(ax, integers=5 if over.endswith("round") else None)
-    if len(x) == 1:
-        look = {"marker": "o", "markersize": 3, **look}
+    look = {"marker": "o", "markersize": 3, **look} if len(x) == 1 else look
     (line,) = ax.plot(x, middle, **look)
     if kind == "lines":
         dash = look.get("linestyle") or "-"
-        for row in table:
-            ax.plot(x, row, color=line.get_color(), ls=dash, lw=0.5, alpha=0.45, zorder=line.get_zorder() - 0.2)
+        ax.plot(x, table.T, color=line.get_color(), ls=dash, lw=0.5, alpha=0.45, zorder=line.get_zorder() - 0.2)
     elif kind:
         if "accuracy" in str(values.name) and np.nanmax(table) <= 1 < np.nanmax(high):
             high = np.minimum(high, 1)
@@ -145,6 +136,17 @@ def line_with_band(
         ax.fill_between(x, low, high, color=line.get_color(), alpha=0.18, linewidth=0)
     if kind and across == "seed":
         drawing.remark(f"{_TEXTS[kind].format(count=len(table))}{', geometric on a logarithmic axis' * log}")
+
+
+def smoothed(values: xr.DataArray, over: str = "round", rounds: int | None = None) -> xr.DataArray:
+    """The centred moving mean of values over rounds that the look asks for, or one of so many rounds; 0 for none."""
+    if not over.endswith("round") or not (rounds := current().take("smooth") if rounds is None else rounds):
+        return values
+    every = values.reindex({over: np.arange(int(values[over][0]), int(values[over][-1]) + 1)})
+    if rounds > every.sizes[over]:
+        raise ValueError(f"smooth is {rounds}, and a line has {every.sizes[over]} rounds; give at most as many.")
+    current().remark(f"moving mean of {rounds} rounds")
+    return every.rolling({over: rounds}, center=True, min_periods=1).mean().where(values.notnull())
 
 
 def remark_gaps(table: np.ndarray) -> None:

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 
-from drift.analyses.landscapes import minima, planes
+from drift.analyses.landscapes import minima, planes, sweeps
 from drift.analyses.per_round import selected_rounds
 from drift.runs.run import Run
 from figures.axes.colour_bars import clipped, colorbar, common_levels
@@ -22,7 +22,7 @@ from figures.axes.surfaces import contour
 from figures.gallery import _runs
 from figures.looks import style
 
-MARGINS = (0.3, 0.8)
+MARGINS = (0.3, 0.8, 2.0)
 """Around three global models, as fractions of their box."""
 
 OWN_SCALE = "own scale"
@@ -54,8 +54,11 @@ def early_and_last(run: Run, rounds: Sequence[int] | None) -> list[int]:
 
 
 def global_plane(run: Run, **how: Any) -> xr.Dataset:
-    """`drift.global_plane` of a run, with its fitted minimum; a wider one where this is not well inside."""
-    for margin in MARGINS:
+    """`drift.global_plane` of a run on a square, with its fitted minimum; a wider one where this is not well inside."""
+    _, box = sweeps.global_sweep(run, None, points=2, margin=0.0)
+    sizes = [float(np.ptp(ends)) for ends in box.coords.values()]
+    for wide in MARGINS:
+        margin = tuple((0.5 + wide) * max(sizes) / size - 0.5 for size in sizes)
         plane = run.cached(planes.global_plane, margin=margin, **how)
         plane = plane.assign(run.cached(minima.global_minimum, margin=margin, **how).data_vars)
         ends = [(plane[name] - plane[f"minimum_{name}"]).values[[0, -1]] for name in ("alpha", "beta")]

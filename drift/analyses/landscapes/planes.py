@@ -73,7 +73,7 @@ def global_plane(
     *,
     rounds: Sequence[int] | None = None,
     points: int = 21,
-    margin: float = 0.3,
+    margin: float | tuple[float, float] = 0.3,
     split: str = "test",
     statistics: Statistics | None = None,
     folds: int = 0,
@@ -87,7 +87,7 @@ def global_plane(
         run: Run to analyse.
         rounds: The three rounds; the last three by default.
         points: Evaluations per axis, both ends included.
-        margin: Distance from the models to the edge of the grid, as a fraction of their box.
+        margin: Distance from the models to the edge of the grid, as in `landscape.plane`.
         split: Samples that the numbers are averaged over.
         statistics: Of batch normalisation, as in `landscape.evaluate`.
         folds: As in `round_plane`.
