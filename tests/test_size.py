@@ -48,7 +48,7 @@ ROOMS = {
     "figures/axes": 1585,
     "figures/commands": 2575,
     "figures/explore": 2440,
-    "figures/films": 610,
+    "figures/films": 605,
     "figures/gallery": 5160,
     "figures/interactive": 530,
     "figures/looks": 640,
