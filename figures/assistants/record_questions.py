@@ -25,8 +25,8 @@ from drift.runs.run_names import find
 from drift.simulation.compare import last_words, mean_of_last
 from drift.simulation.run_index import Row, index
 from drift.store.numpy_files import read_json
-from figures.explore.work import stopping
 from figures.assistants.json_values import RefusedQuestion, array, estimate, plain
+from figures.explore.work import stopping
 from figures.page.stage_round import cohort_values, round_losses
 from figures.page.why import why
 from figures.selection.groups import differing_names, grouped
