@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -39,13 +40,10 @@ RESULTS = 32
 TIMES = {"record": 1.0, "evaluations": 10.0, "gradients": 30.0, "curvature": 120.0, "training": math.inf}
 """Seconds by kind of computation, of a model of some ten thousand parameters, where an analysis estimates none."""
 
-WORK = (
-    *("points", "steps", "k", "directions", "probes", "products", "batches", "subsets", "draws", "repeats", "rounds"),
-    *("samples", "count", "replicates", "replays"),
-)
+WORK = re.compile("points|steps|k|directions|probes|products|batches|subsets|draws|rep.*|rounds|samples|count")
 """Options by which those seconds grow, from the default of the analysis or figure on."""
 
-GRIDS = ("plane", "basin", "topology")
+GRIDS = re.compile("plane|basin|topology")
 """Parts of the names of figures whose points are those of each axis of a grid."""
 
 FIGURES = {"seconds": 10.0, "seconds per run": 10.0, "a minute per run": 60.0, "minutes per run": 300.0}
@@ -135,13 +133,13 @@ class Questions(RecordQuestions):
         """
         opened = [self.open(name) for name in runs]
         cost = gallery.constant(figure, "COST")
-        larger = growth(gallery.load(figure).data, options or {}, grid=any(part in figure for part in GRIDS))
-        share = FIGURES.get(cost, math.inf) * larger * (1 if cost == "seconds" else len(opened))
-        require_time(share, seconds, f"a figure that takes {cost}{in_words(larger)}")
+        larger = growth(gallery.load(figure).data, options or {}, grid=bool(GRIDS.search(figure)))
+        share = FIGURES.get(cost, math.inf) * (1 if cost == "seconds" else len(opened))
+        require_time(share * larger, seconds, f"a figure that takes {cost}", larger)
         with tempfile.TemporaryDirectory() as folder:
             draw_files(figure, opened, folder, stem="figure", formats=("png",), **dict(options or {}))
-            files = {"caption": Path(folder, "figure.txt"), "shows": Path(folder, "figure.alt.txt")}
-            texts = {what: path.read_text(encoding="utf-8") for what, path in files.items()}
+            files = {"caption": "figure.txt", "shows": "figure.alt.txt"}
+            texts = {what: Path(folder, name).read_text(encoding="utf-8") for what, name in files.items()}
             return Path(folder, "figure.png").read_bytes(), texts
 
     def _result(self, run: Run, about: Registered, options: dict[str, Any], seconds: float) -> xr.Dataset:
@@ -153,9 +151,9 @@ class Questions(RecordQuestions):
             effort = cache.estimated_effort(run, function, options)
             grid = about.cost == "evaluations" and not {"t", "mark_other"} & set(about.dims)
             times = growth(function, options, grid=grid)
-            words = f"a computation of the kind {about.cost}{in_words(times)}"
+            words = f"a computation of the kind {about.cost}"
             cost = TIMES[about.cost] * times if effort is None or math.isnan(effort.seconds) else effort.seconds
-            require_time(cost, seconds, words if effort is None else str(effort))
+            require_time(cost, seconds, *((words, times) if effort is None else (str(effort),)))
             result = run.cached(function, **options)
         others = [item for item in self._results.items() if item[0] != key]
         self._results = dict([*others, (key, result)][-RESULTS:])
@@ -165,12 +163,7 @@ class Questions(RecordQuestions):
 def growth(function: Callable[..., Any], options: Mapping[str, Any], *, grid: bool) -> float:
     """How many times its usual work an analysis or a figure has by its options; of `points` of a grid, their square."""
     usual = {name: parameter.default for name, parameter in inspect.signature(function).parameters.items()}
-    sizes = {name: len(value) if isinstance(value, list) else value for name, value in options.items() if name in WORK}
-    stated = {name: size for name, size in sizes.items() if isinstance(size, int | float)}
-    shares = {name: max(1.0, size / usual[name]) for name, size in stated.items() if isinstance(usual.get(name), int)}
+    sizes = {name: len(value) if isinstance(value, list) else value for name, value in options.items()}
+    work = {name: size for name, size in sizes.items() if WORK.fullmatch(name) and isinstance(size, int | float)}
+    shares = {name: max(1.0, size / usual[name]) for name, size in work.items() if isinstance(usual.get(name), int)}
     return math.prod(share ** (2 if grid and name == "points" else 1) for name, share in shares.items())
-
-
-def in_words(times: float) -> str:
-    """How many times the usual work there is, as the end of a phrase."""
-    return f", {times:.0f} times as large as usual" if times > 1 else ""

@@ -162,8 +162,7 @@ class RecordQuestions(OpenedRuns):
         single = evaluate_models(opened, model, selected, metrics=metrics, groups=torch.arange(len(selected)))
         means = evaluate_models(opened, model, selected, metrics=metrics)
         if not means["loss"].isfinite().all():
-            stated = f"weights are {dict(weights)}, whose sum of models has no finite loss in round {position}"
-            raise RefusedQuestion(f"{stated}; give numbers about 1, and another round where the run diverged.")
+            raise RefusedQuestion(f"weights are {dict(weights)}: the loss is not finite; give numbers about 1.")
         answers = {metric: estimate(means[metric][0], single[metric][0].flatten()) for metric in metrics}
         units = {"loss": opened.loss_units, "error": "fraction"}
         return {"model": name, "round": position, "split": split, "samples": len(selected), **answers, "units": units}

@@ -24,8 +24,8 @@ FIELDS = (*ACCEPTED["fields"], "runs", "point", "weights", "gamma")
 def selection_of(address: str) -> dict[str, Any]:
     """Fields that an address states: whole numbers, texts, names of runs, a point (u, v), weights by client."""
     words = _words(address)
-    stated: dict[str, Any] = {name: unquote(text) for name, text in words.items() if name in FIELDS}
-    stated = {name: int(text) if text.isdecimal() else text for name, text in stated.items()}
+    known = {name: unquote(text) for name, text in words.items() if name in FIELDS}
+    stated: dict[str, Any] = {name: int(text) if text.isdecimal() else text for name, text in known.items()}
     if "runs" in words:
         stated["runs"] = [unquote(text) for text in words["runs"].split(",")]
     if "at" in words:
@@ -65,6 +65,9 @@ def address_of(before: str, fields: Mapping[str, Any], runs: OpenRuns) -> str:
         if name == "runs" and not 0 < len(texts) <= ACCEPTED["most"]:
             raise ValueError(f"runs are {', '.join(texts) or 'none'}; give 1 to {ACCEPTED['most']}.")
         words[word] = ",".join(quote(text, safe="") for text in texts)
+    shown = words.get("runs", "").split(",")
+    if fields.get("look") is not None and "runs" not in fields and shown != [""] and words["look"] not in shown:
+        words["runs"] = ",".join([*shown[-ACCEPTED["most"] + 1 :], words["look"]])
     _require_there(words, fields, runs)
     if fields.get("weights") is not None:
         words["mix"] = _mix(words, fields["weights"], fields.get("gamma", 1), runs)
@@ -102,13 +105,14 @@ def _require_there(words: Mapping[str, str], fields: Mapping[str, Any], runs: Op
     stated = [unquote(text) for text in words.get("runs", "").split(",") if text]
     if stated and "look" in words and (look := unquote(words["look"])) not in stated:
         raise ValueError(f"look is {look!r}; give a run on the stage: {', '.join(stated)}.")
-    shown = [runs.recorded(name) for name in stated or runs.names]
+    records = {name: runs.recorded(name) for name in stated or runs.names if {"round", "client"} & fields.keys()}
+    shown = [run for name, run in records.items() if not runs.problem(name)]
     rounds = sorted({index for run in shown if fields.get("round") is not None for index in able(run)})
     if fields.get("round") is not None and int(words["round"]) not in rounds:
         there = f"give one that has a landscape: {rounds[0]} to {rounds[-1]}" if rounds else "none has a landscape"
         raise ValueError(f"round is {fields['round']!r}; {there}.")
-    number = max((run.experiment.clients.number for run in shown if fields.get("client") is not None), default=0)
-    if number and int(words["client"]) >= number:
+    number = max((run.experiment.clients.number for run in shown), default=0)
+    if fields.get("client") is not None and int(words["client"]) >= number > 0:
         raise ValueError(f"client is {fields['client']!r}; give 0 to {number - 1}.")
 
 
@@ -134,7 +138,6 @@ def _mix(words: Mapping[str, str], weights: Any, gamma: Any, runs: OpenRuns) -> 
         raise ValueError(f"weights is {weights!r}; give a number by client, such as {{3: 0.4, 9: 0.6}}.")
     ids = list(map(str, sorted(runs.recorded(unquote(words["look"])).round(int(words["round"])).ids.tolist())))
     if sorted(map(str, weights)) != sorted(ids):
-        here = f"round {words['round']} has clients {', '.join(ids)}"
-        raise ValueError(f"weights are of clients {', '.join(map(str, weights))}; {here}.")
+        raise ValueError(f"weights are of clients {', '.join(map(str, weights))}; give those of {', '.join(ids)}.")
     pairs = [f"{client}:{_number('weights', weight, ACCEPTED['largest'])}" for client, weight in weights.items()]
     return ",".join([words["look"], words["round"], _number("gamma", gamma, ACCEPTED["largest"]), *pairs])

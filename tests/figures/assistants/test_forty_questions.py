@@ -302,7 +302,7 @@ def test_the_cost_of_a_figure_grows_with_what_is_asked_for(ask, runs, figure, op
 
 def test_weights_without_a_finite_loss_are_refused_with_what_is_accepted(ask, fedavg):
     with pytest.raises(
-        RefusedQuestion, match=r"weights are \{'end': 1e\+300\}.* no finite loss .*; give numbers about 1"
+        RefusedQuestion, match=r"weights are \{'end': 1e\+300\}: the loss is not finite; give numbers about 1"
     ):
         ask.evaluate(fedavg.name, 2, {"end": 1e300})
 

@@ -109,6 +109,11 @@ def test_a_selection_is_read_as_it_is_shown(opened):
     }
 
 
+def test_a_run_that_is_looked_at_comes_on_the_stage_beside_those_there(opened):
+    alone = address_of("", {"runs": RUNS[:1]}, opened)
+    assert selection_of(address_of(alone, {"look": RUNS[1]}, opened)) == {"runs": RUNS, "look": RUNS[1]}
+
+
 REFUSED = [
     ({"rond": 3}, "round"),
     ({"round": -1}, "round is -1; give the number of a round."),
@@ -126,7 +131,7 @@ REFUSED = [
     ({"point": [1.0, float("nan")]}, "point is nan; give a number of at most 1e+30."),
     ({"weights": {3: 1}}, "look= and round="),
     ({"round": 1, "look": RUNS[0], "weights": [1, 2]}, "by client"),
-    ({"round": 1, "look": RUNS[0], "weights": {99: 1.0}}, "weights are of clients 99; round 1 has clients "),
+    ({"round": 1, "look": RUNS[0], "weights": {99: 1.0}}, "weights are of clients 99; give those of "),
 ]
 
 

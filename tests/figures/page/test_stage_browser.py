@@ -163,6 +163,17 @@ def test_the_difference_is_the_one_minus_the_other(opened, content):
     assert blue > red, "below zero"
 
 
+def test_the_colours_of_a_nearly_flat_landscape_have_different_numbers(opened, content, text, tmp_path):
+    flat, path = copy.deepcopy(content), tmp_path / "page.html"
+    for run in flat["runs"]:
+        plane = run["shown"]["2"]["plane"]
+        values = 2.3 + 1e-4 * np.linspace(0, 1, np.prod(plane["points"]))
+        plane["metrics"]["loss"] = base64.b64encode(values.astype("<f4").tobytes()).decode()
+    path.write_text(packed_pages.changed(text, "scene", flat))
+    ticks = opened("#round=2&runs=fedavg&view=map", path).locator("#stage .key .ticks span").all_text_contents()
+    assert len(ticks) == len(set(ticks)) == 5, ticks
+
+
 def test_the_map_of_a_path_fills_its_axes_and_a_click_meets_its_models(opened, content, text, tmp_path):
     flat, path = copy.deepcopy(content), tmp_path / "page.html"
     for run in flat["runs"]:
@@ -181,7 +192,7 @@ def test_the_map_of_a_path_fills_its_axes_and_a_click_meets_its_models(opened, c
                 pen.getImageData(ratio * (box.x + x), ratio * (box.y + y), 1, 1).data[3]));
         }})({PICTURE}[{place}])""")
         assert opaque == [255] * 4, "the map reaches the four corners of its axes"
-    mark = run["path"]["marks"][0]
+    mark = run["path"]["marks"][1]
     x, y = page.evaluate(f"{PICTURE}[1].seen({mark['u']}, {mark['v']})")
     drawn = page.locator(".picture .over").nth(1).bounding_box()
     page.mouse.click(drawn["x"] + x, drawn["y"] + y)
