@@ -136,5 +136,4 @@ def plain_line(reason: Exception) -> str:
 
 
 def _job(job: LongJob) -> dict[str, Any]:
-    left = job.seconds_left
-    return {"job": job.number, "title": job.title, "done": job.done, "total": job.total, "left": left}
+    return {"job": job.number, "title": job.title, "done": job.done, "total": job.total, "left": job.seconds_left}

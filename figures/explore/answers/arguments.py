@@ -63,16 +63,16 @@ def _model(value: Any) -> str | dict[str, Any]:
     return {name: _checked(name, value.get(name, 1.0)) for name in ("weights", "gamma")}
 
 
-Whole = Annotated[int, Strict(), Field(ge=0, le=2**62)]
+Integer = Annotated[int, Strict(), Field(ge=0, le=2**62)]
 Number = Annotated[float, Strict(), Field(ge=-LARGEST, le=LARGEST)]
-Samples = Annotated[Annotated[Whole, Field(ge=1)] | None, BeforeValidator(lambda most: None if most == "all" else most)]
+Limit = Annotated[Annotated[Integer, Field(ge=1)] | None, BeforeValidator(lambda most: None if most == "all" else most)]
 
 
 CHECKS: dict[str, tuple[str, Any]] = {
     "run": ("the name of a run", StrictStr),
-    "round": ("the number of a round, 0 or more", Whole),
-    "points": (f"a whole number from 2 to {MOST_POINTS}", Annotated[Whole, Field(ge=2, le=MOST_POINTS)]),
-    "samples": ("a whole number from 1 on, or 'all'", Samples),
+    "round": ("the number of a round, 0 or more", Integer),
+    "points": (f"a whole number from 2 to {MOST_POINTS}", Annotated[Integer, Field(ge=2, le=MOST_POINTS)]),
+    "samples": ("a whole number from 1 on, or 'all'", Limit),
     "split": ("test, train, proxy, or 'client 3'", StrictStr),
     "quantity": ("loss, error, or 'class 3'", StrictStr),
     "weights": ("numbers by the id of a client, of at most 1e30", dict[int, Number]),
@@ -82,16 +82,16 @@ CHECKS: dict[str, tuple[str, Any]] = {
         "end, start, aggregate, 'client 3', {spot: [u, v]} or {weights: {id: w}, gamma: 1}",
         Annotated[Any, PlainValidator(_model)],
     ),
-    "against": ("the id of a client, or null", Whole | None),
-    **dict.fromkeys(("truth", "predicted"), ("the number of a class, or null", Whole | None)),
+    "against": ("the id of a client, or null", Integer | None),
+    **dict.fromkeys(("truth", "predicted"), ("the number of a class, or null", Integer | None)),
     "mode": ("wrong, differs or all", StrictStr),
-    "limit": (f"a whole number from 0 to {MOST_CARDS}", Annotated[Whole, Field(le=MOST_CARDS)]),
+    "limit": (f"a whole number from 0 to {MOST_CARDS}", Annotated[Integer, Field(le=MOST_CARDS)]),
     "runs": ("a list of names of runs", list[StrictStr]),
     "name": ("the name of a number", StrictStr),
     "figure": ("the name of a figure", StrictStr),
     "options": ("options by name", dict[StrictStr, Any] | None),
     "format": ("svg, pdf, png or csv", StrictStr),
-    "job": ("the number of a job", Whole),
+    "job": ("the number of a job", Integer),
     "address": ("an address of the stage as text", StrictStr),
     "what_if": ("fields by name, or null", dict[StrictStr, Any] | None),
     "spot": ("two numbers, distances on the plane, of at most 1e30", tuple[Number, Number]),

@@ -16,7 +16,7 @@ from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
 
 from figures.explore.work import stopping
-from figures.explore.work.messages import answer_bytes, from_bytes, one_line, plain_error, to_bytes
+from figures.explore.work.messages import answer_bytes, ending, from_bytes, one_line, plain_error, to_bytes
 
 if TYPE_CHECKING:  # a process is started before this one has loaded torch
     from figures.explore.work.addresses import Address
@@ -29,7 +29,6 @@ Steps = Callable[[int, int, int], None]
 
 NICE = 10
 """Added to the niceness of long computations, so that the page's own come first."""
-
 
 LOADED = ("figures.page.stage_round", "figures.explore.work.points")
 """Modules of what quick calls compute."""
@@ -203,7 +202,9 @@ class ProcessLane:
             lost, self._open_calls, self._connection = self._open_calls, set(), None
             connection.close()
         for number in lost:
-            self._answer(number, None, LostProcess(f"the process of the computation died ({_how(process.exitcode)})."))
+            self._answer(
+                number, None, LostProcess(f"the process of the computation died ({ending(process.exitcode)}).")
+            )
 
 
 def _serve(connection: Connection, threads: int, long: bool) -> None:
@@ -243,12 +244,3 @@ def _one_thread() -> None:
     import torch
 
     torch.set_num_threads(1)
-
-
-KILLED = getattr(signal, "SIGKILL", 9)
-
-
-def _how(code: int | None) -> str:
-    if code is not None and code < 0:
-        return f"signal {-code}" + ("; memory may have run out" if code == -KILLED else "")
-    return f"exit code {code}; the terminal has more"

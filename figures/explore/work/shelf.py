@@ -38,7 +38,7 @@ class Shelf:
             with self._lock:
                 self._values[key] = value, size(value)
                 self._making.pop(key, None)
-                sizes = [kept for _, kept in self._values.values()]
+                sizes = [entry[1] for entry in self._values.values()]
                 while len(self._values) > max(1, self._number) or (len(self._values) > 1 and sum(sizes) > self._most):
                     self._values.popitem(last=False)
                     sizes.pop(0)
