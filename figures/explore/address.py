@@ -14,7 +14,7 @@ from landscape.plugins import unknown
 WORDS = {
     "round": r"\d+",
     "look": ".+",
-    "view": "map|relief|difference|path",
+    "view": "map|relief|difference|path|models",
     "metric": r"loss|error|class \d+",
     "axes": "same|own",
     "split": r"test|train|proxy|client \d+",
@@ -26,6 +26,7 @@ WORDS = {
     "smooth": "1|3|5|9|21",
     "model": ".+",
     "figure": ".+",
+    "charts": ".+",
 }
 """Fields that are one word or number each, and what they accept (regular expressions)."""
 

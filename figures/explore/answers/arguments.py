@@ -11,7 +11,7 @@ from landscape.plugins import unknown
 
 KINDS = (
     *("scene", "landscape", "point", "weights", "best", "path", "samples", "series", "numbers", "diagnosis"),
-    *("figures", "draw", "publish", "cancel"),
+    *("figures", "draw", "charts", "publish", "cancel"),
 )
 """Kinds of asks; each is answered by the function of its name in the module of its name."""
 
@@ -127,6 +127,7 @@ CHECKS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "runs": ("a list of names of runs", _names),
     "name": ("the name of a number", _text),
     "figure": ("the name of a figure", _text),
+    "stored": ("true or false", {True: True, False: False}.__getitem__),
     "options": ("options by name", _table),
     "format": ("svg, pdf, png or csv", _text),
     "job": ("the number of a job", _integer()),

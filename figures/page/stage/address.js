@@ -1,8 +1,9 @@
 // The state of the page as its address, and back: what stands in the address is all that decides.
 
-const VIEWS = { map: "Map", relief: "Relief", difference: "Difference", path: "Path" };
+const VIEWS = { map: "Map", relief: "Relief", difference: "Difference", path: "Path", models: "Models" };
+const ownPlane = (view) => view === "path" || view === "models"; // of all rounds, not of the round on the stage
 const SMOOTH = [1, 3, 5, 9, 21]; // rounds of a moving mean
-const PLAIN = { metric: "loss", axes: "same", split: "test", points: 15, samples: 1000, top: "accuracy", below: "client_variance", smooth: 1, show: "wrong", more: 0, follow: false, tour: 0 };
+const PLAIN = { metric: "loss", axes: "same", split: "test", points: 15, samples: 1000, top: "accuracy", below: "client_variance", smooth: 1, show: "wrong", more: 0, follow: false, tour: 0, charts: "" };
 const SAMPLES = ["200", "1000", "5000", "all"], POINTS = [9, 15, 25, 41], LARGEST = 10; // of a weight and of the sum of weights
 
 // Where the address stands: above the page; a notebook has another place (explore/widget.js).
@@ -57,6 +58,7 @@ const FIELDS = {
   top: texts, below: texts, smooth: oneOf(...SMOOTH), model: texts, against: wholes, truth: wholes, predicted: wholes,
   show: oneOf("wrong", "all", "differs"),
   figure: ["a figure of the explorer; a file has none", (text, { stage }) => (stage.link || !text ? text : null)],
+  charts: ["names of charts, such as early-warning", (text) => (text.split(",").every((name) => Object.hasOwn(CHARTED, name)) ? text : null)],
   filter: texts, more: wholes,
   span: ["two rounds, such as 3-9", (text) => { const [, from, to] = /^(\d+)-(\d+)$/.exec(text) || []; return Number(from) < Number(to) ? [Number(from), Number(to)] : null; }, (span) => span.join("-")],
   with: ["option:value", (text) => Object.fromEntries(text.split(";").filter((one) => one.includes(":")).map((one) => [one.slice(0, one.indexOf(":")), one.slice(one.indexOf(":") + 1)])),

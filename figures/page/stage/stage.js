@@ -201,7 +201,7 @@ class Stage {
   // Tells a screen reader the numbers at the point.
   speak() {
     const { point, view } = this.state, read = this.pictures.filter((picture) => picture.shown.frame), waits = this.shown.some((run) => this.land.exact(run, this.land.frame(run)).pending);
-    const words = point && view !== "path" && !waits ? read.map(({ shown, reading }) => `${this.named(shown.run)}: ${reading.textContent}`).join("; ") : "";
+    const words = point && !ownPlane(view) && !waits ? read.map(({ shown, reading }) => `${this.named(shown.run)}: ${reading.textContent}`).join("; ") : "";
     if (words !== this.spoken.textContent && !waits) this.spoken.textContent = words;
   }
 
