@@ -25,17 +25,9 @@ Rows = Sequence[Mapping[str, Any]]
 About = Mapping[str, tuple[str, str]]
 """long_name and units of variables and coordinates, by name."""
 
-COORDINATES: About = {
-    "round": ("round", "1"),
-    "client": ("client", "1"),
-    "client_other": ("other client", "1"),
-    "class": ("class", "1"),
-    "layer": ("layer", "1"),
-    "cause": ("cause", "1"),
-    "model": ("model", "1"),
-    "sample": ("number of the sample", "1"),
-    "predicted_class": ("predicted class", "1"),
-}
+_NAMES = ("round", "client", "class", "layer", "cause", "model", "predicted_class")
+_OTHERS = {"client_other": ("other client", "1"), "sample": ("number of the sample", "1")}
+COORDINATES: About = {name: (name.replace("_", " "), "1") for name in _NAMES} | _OTHERS
 """long_name and units of the usual coordinates."""
 
 

@@ -49,8 +49,8 @@ def charts(runs: Sequence[Run], figure: str) -> dict[str, Any]:
         figure: One of CHARTS, or MAP.
 
     Returns:
-        coords and values by name, None where a number is not finite; of one run, of all its local steps, and without
-        what is between two models. Rounds are the last dimension. units by name, and attrs.
+        values of variables and coordinates by name, None where a number is not finite: of one run, of all its local
+        steps, and without what is between two models; rounds are the last dimension. units by name, and attrs.
 
     Raises:
         LookupError: If the runs cannot answer.
@@ -59,10 +59,9 @@ def charts(runs: Sequence[Run], figure: str) -> dict[str, Any]:
     last = dict.fromkeys({"algorithm", "seed", "fraction"} & {*ds.dims}, -1)
     ds = ds.isel(last).drop_dims("mark_other", errors="ignore").transpose(..., "round", missing_dims="ignore")
     return {
-        "coords": {name: _plain(values.values) for name, values in ds.coords.items()},
-        "values": {name: _plain(values.values) for name, values in ds.items()},
+        "values": {name: _plain(values.values) for name, values in ds.variables.items()},
         "units": {name: values.attrs.get("units", "1") for name, values in ds.items()},
-        "attrs": {name: value for name, value in ds.attrs.items() if name in ATTRS},
+        "attrs": {name: _plain(np.asarray(ds.attrs[name])) for name in ATTRS if name in ds.attrs},
     }
 
 

@@ -1,7 +1,7 @@
 // Drift and curvature: what figures of the gallery say of a run, as lines over rounds that can be clicked; the map of
 // models takes its numbers from here too. Stored results are shown at once, others are computed on request.
 
-const TALL = 96, RIM = { left: 44, right: 8, top: 6, bottom: 16 }; // px of a chart
+const TALL = 96, RIM = { left: 50, right: 8, top: 6, bottom: 16 }; // px of a chart
 const percent = (value, digits = 2) => `${written(100 * value, digits)} %`;
 const largest = (lines, of) => lines.filter((one) => Number.isFinite(of(one))).sort((a, b) => of(b) - of(a))[0];
 
@@ -40,9 +40,9 @@ const CHARTED = {
 const COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#c08400", "#777777"];
 
 // Charts of a figure's data: [{words, unit, lines, level, alarm}], a line with words, values, and low, high and second or null.
-function chartsOf(figure, { coords, values, units }) {
+function chartsOf(figure, { values, units }) {
   return CHARTED[figure].charts.map(({ words, of, over, lines, second, level, alarm, shows = () => true }) => {
-    const read = (name, label) => (values[name] === undefined || (of && !coords[over].includes(label)) ? null : of ? values[name][coords[over].indexOf(label)] : values[name]);
+    const read = (name, label) => (values[name] === undefined || (of && !values[over].includes(label)) ? null : of ? values[name][values[over].indexOf(label)] : values[name]);
     const drawn = Object.entries(lines).map(([label, said]) => { const name = of || label; return { words: said, values: read(name, label), low: read(`${name}_low`, label), high: read(`${name}_high`, label), second: second ? read(second, label) : null }; });
     const [first] = Object.keys(lines);
     return { words, unit: units[of || first], lines: drawn.filter((line) => line.values && line.values.some(shows)), level: level ? read(level, first) : null, alarm: alarm ? read(alarm, first) : null };
@@ -50,12 +50,12 @@ function chartsOf(figure, { coords, values, units }) {
 }
 
 // The map of models from a figure's data, as the frame of a picture.
-function modelsOf({ coords, values, attrs }) {
-  const marks = coords.mark.map((name, i) => {
+function modelsOf({ values, attrs }) {
+  const marks = values.mark.map((name, i) => {
     const [, run, client, round] = /^(?:(.*): )?(?:client (\d+) of )?round (\d+)$/.exec(name), of = (column) => values[`mark_${column}`][i];
     return { name, kind: "model", run: run || attrs.run, round: Number(round), client: client === undefined ? null : Number(client), u: of("alpha"), v: of("beta"), basin: of("basin"), chosen: of("chosen") === 1, loss: of("loss") };
   }).filter(({ basin }) => basin !== null);
-  const means = coords.candidate.map((name, i) => ({ name, loss: values.judged_loss[i] })), taken = means.find(({ name }) => name === attrs.chosen);
+  const means = values.candidate.map((name, i) => ({ name, loss: values.judged_loss[i] })), taken = means.find(({ name }) => name === attrs.chosen);
   return { plane: null, marks, taken, last: means.at(-2), barriers: values.basin_barrier, ...attrs, explained: attrs.explained_alpha + attrs.explained_beta, samples: `Losses of the models are on ${attrs.samples} ${attrs.split} samples, those of means on others.` };
 }
 
@@ -113,7 +113,7 @@ class Analyses {
   }
 
   charts(figure, value, width) {
-    const { stage } = this, rounds = value.coords.round, charts = chartsOf(figure, value), near = stage.land.nearest(stage.state.round, rounds), at = rounds.indexOf(near), said = CHARTED[figure].said(charts, at, near, value.attrs, rounds);
+    const { stage } = this, rounds = value.values.round, charts = chartsOf(figure, value), near = stage.land.nearest(stage.state.round, rounds), at = rounds.indexOf(near), said = CHARTED[figure].said(charts, at, near, value.attrs, rounds);
     const drawn = charts.filter(({ lines }) => lines.some(({ values }) => values.some((value) => value !== null)));
     const more = stage.gallery && button({ click: () => stage.gallery.open(figure) }, `Figure ${figure}`);
     return [said && make("p", { class: "small said" }, said), ...drawn.map((chart) => this.chart(chart, rounds, at, width)), more].filter(Boolean);
