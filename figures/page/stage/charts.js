@@ -31,7 +31,7 @@ const CHARTED = {
   } },
   "product-gap": { title: "What do means of adapters lose?", charts: [{ words: "gap to the mean product [%]", lines: { relative: "of the mean product", of_step: "of the round's step" } }, { words: "server's distance to the mean product", lines: { missed: "distance" } }],
   said: ([{ lines: [gap] }], at, round) => (gap.values[at] === null ? `The gap of round ${round} is not known.` : `The mean of the products and the product of the means differ by ${written(gap.values[at], 2)} % in round ${round}.`) },
-  "early-warning": { title: "Early warning", charts: Object.entries(DETECTORS).map(([name, words]) => ({ words, of: "statistic", over: "detector", lines: { [name]: "statistic; dashed: its limit" }, level: "limit", alarm: "first_alarm" })),
+  "early-warning": { title: "Early warning", charts: Object.entries(DETECTORS).map(([name, words]) => ({ words, of: "statistic", over: "detector", lines: { [name]: "statistic" }, level: "limit", alarm: "first_alarm" })),
   said: (charts, at, round, attrs, rounds) => {
     const alarms = charts.filter(({ alarm }) => alarm !== null), silent = charts.filter(({ lines: [one], alarm }) => alarm === null && one.values.every((value) => value === null)).map(({ words }) => words);
     return `${alarms.length ? `Alarm: ${alarms.map(({ words, alarm }) => `${words}, round ${alarm}`).join("; ")}.` : "No alarm."} Watched: ${rounds.length ? `rounds ${rounds[0]} to ${rounds.at(-1)}` : "no round"}, the first third.${silent.length ? ` No numbers: ${silent.join(", ")}.` : ""}`;
@@ -143,6 +143,7 @@ class Analyses {
     const present = (values) => (values[at] === null ? "not known" : text(values[at])), told = lines.map(({ words: name, values, second }) => `${name} ${present(values)}${second ? `, to second order ${present(second)}` : ""}`);
     const drawing = shape("svg", { viewBox: `0 0 ${width} ${TALL}`, height: TALL, tabindex: 0, role: "slider", "aria-label": `Round on the stage, in the chart of ${words}`, "aria-valuemin": first, "aria-valuemax": last, "aria-valuenow": rounds[at], "aria-valuetext": `round ${rounds[at]}: ${told.join(", ")}`, click, keydown }, ...parts);
     const key = lines.map((line, i) => make("li", {}, swatch({ shade: shade(i), dash: [] }, 18), `${told[i]}${line.low && Number.isFinite(line.low[at]) ? ` [${text(line.low[at])}, ${text(line.high[at])}]` : ""}`));
+    if (level !== null) key.push(make("li", {}, `limit, dashed: ${text(level)}`));
     return make("figure", { class: "chart" }, make("figcaption", { class: "small" }, `${words}${["1", "fraction", ""].includes(unit) ? "" : ` [${unit}]`}, round ${rounds[at]}`), drawing, make("ul", { class: "small" }, ...key));
   }
 }
