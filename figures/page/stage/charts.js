@@ -56,7 +56,7 @@ function modelsOf({ values, attrs }) {
     return { name, kind: "model", run: run || attrs.run, round: Number(round), client: client === undefined ? null : Number(client), u: of("alpha"), v: of("beta"), basin: of("basin"), chosen: of("chosen") === 1, loss: of("loss") };
   }).filter(({ basin }) => basin !== null);
   const means = values.candidate.map((name, i) => ({ name, loss: values.judged_loss[i] })), taken = means.find(({ name }) => name === attrs.chosen);
-  return { plane: null, marks, taken, last: means.at(-2), barriers: values.basin_barrier, ...attrs, explained: attrs.explained_alpha + attrs.explained_beta, samples: `Losses of the models are on ${attrs.samples} ${attrs.split} samples, those of means on others.` };
+  return { plane: null, marks, taken, last: means.find((one) => one.name.startsWith("aggregate")) || means.at(-1), barriers: values.basin_barrier, ...attrs, explained: attrs.explained_alpha + attrs.explained_beta, samples: `Losses of the models are on ${attrs.samples} ${attrs.split} samples, those of means on others.` };
 }
 
 class Analyses {

@@ -92,7 +92,7 @@ class Hall {
 // How good the mean to take from a map of models is, and the basins' barriers.
 function meansOf({ taken, last, barriers, diverged }, unit) {
   const apart = barriers.flatMap((row, i) => row.slice(i + 1).map((value, j) => `${i + 1} and ${i + j + 2} ${written(value, 2)}`));
-  return [`To take: the mean of ${taken.name}, loss ${written(taken.loss)}; the ${last.name} has ${written(last.loss)}${unit}`, apart.length ? `barriers: basins ${apart.join(", ")}` : "one basin", diverged && `diverged: ${diverged}`].filter(Boolean).join("; ");
+  return [`Mean to take: ${taken.name}, loss ${written(taken.loss)}; ${last.name}: ${written(last.loss)}${unit}`, apart.length ? `barriers: basins ${apart.join(", ")}` : "one basin", diverged && `diverged: ${diverged}`].filter(Boolean).join("; ");
 }
 
 const endOf = (frame) => frame && frame.marks.find((mark) => mark.kind === "end");

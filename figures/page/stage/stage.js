@@ -18,7 +18,7 @@ class Stage {
     this.unit = ["", "1", undefined].includes(scene.unit) ? "" : ` ${scene.unit}`;
     this.tables = Object.fromEntries(Object.entries(scene.colours).map(([name, text]) => [name, bytesOf(text)]));
     this.networks = new Networks(this);
-    this.asks = new Asks(link || this.networks, () => this.answered(), () => this.hall.progress());
+    this.asks = new Asks(link || this.networks, () => this.answered(), () => { this.hall.progress(); this.why.charts.draw(); });
     this.land = new Landscapes(this);
     this.player = new Player(this);
     this.take(scene.runs);
