@@ -33,6 +33,7 @@ def front_end(*, live: bool = False) -> dict[str, str]:
         live: Whether `window.begin` is there too, which begins the page of a server (`stage/link.js`).
     """
     parts = "\n".join((STAGE / f"{name}.js").read_text(encoding="utf-8") for name in (*SCRIPTS, *["link"] * live))
+    parts = f"const ACCEPTED = {(STAGE / 'fields.json').read_text(encoding='utf-8')};\n{parts}"
     names = "stage, Link, begin" if live else "stage, shadeOf, download"
     script = f'"use strict";\nObject.assign(window, (() => {{\n{parts}\nreturn {{ {names} }};\n}})());'
     return {"stage_js": script, "stage_css": (STAGE / "stage.css").read_text(encoding="utf-8")}

@@ -1,6 +1,7 @@
 // One picture of the stage: the landscape of a run, or a difference to another, with its models as marks.
 
 const MARGIN = { left: 36, top: 6, right: 8 }, SMALL_MARGIN = { left: 30, top: 3, right: 2 }; // px around a map, for its axes
+const LEAST_SHARE = 0.06; // of the longer axis of a path's map that the shorter one has at least
 
 class Picture {
   constructor(stage) {
@@ -39,7 +40,9 @@ class Picture {
     this.note.style.maxWidth = `${side}px`;
     if (!frame) { this.reading.textContent = ""; return; }
     this.side = side;
-    this.plate.style.width = this.plate.style.height = `${side}px`;
+    this.shares = shown.view === "path" ? [shown.surface.u, shown.surface.v].map(([low, high]) => Math.min(Math.max((high - low) / (2 * shown.half), LEAST_SHARE), 1)) : [1, 1];
+    this.plate.style.width = this.canvas.style.height = this.over.style.height = `${side}px`;
+    this.plate.style.height = `${side - this.spared}px`;
     const pixels = Math.round(side * Math.min(devicePixelRatio || 1, 2));
     if (this.canvas.width !== pixels) this.canvas.width = this.canvas.height = pixels;
     this.over.setAttribute("viewBox", `0 0 ${side} ${side}`);
@@ -54,10 +57,14 @@ class Picture {
 
   get small() { return this.side < SMALL; }
 
-  // The axes' rectangle, px.
+  get margins() { return this.small ? SMALL_MARGIN : MARGIN; }
+  get extent() { return this.side - this.margins.left - this.margins.right; } // px of the longer axis
+  get spared() { return this.extent * (1 - this.shares[1]); } // px below a map that is flat
+
+  // The axes' rectangle, px: that of the map of a path, else a square.
   get box() {
-    const { left, top, right } = this.small ? SMALL_MARGIN : MARGIN, width = this.side - left - right;
-    return { x: left, y: top, width, height: width };
+    const { left, top } = this.margins, [width, height] = this.shares.map((share) => share * this.extent);
+    return { x: left + (this.extent - width) / 2, y: top, width, height };
   }
 
   showProgress() {
@@ -70,7 +77,7 @@ class Picture {
     const { half, view, scale, surface } = this.shown, side = this.side;
     if (view !== "relief") {
       const { x, y, width, height: tall } = this.box, [right, up] = this.middle;
-      return [x + ((u - right + half) / (2 * half)) * width, y + ((half - v + up) / (2 * half)) * tall];
+      return [x + width / 2 + ((u - right) / (2 * half)) * this.extent, y + tall / 2 + ((up - v) / (2 * half)) * this.extent];
     }
     const own = height === undefined ? surface.height(u, v) : height;
     const share = Number.isFinite(own) ? (own - scale.low) / (scale.high - scale.low) : 0;
@@ -114,7 +121,7 @@ class Picture {
   }
 
   drawAxes(half, { x, y, width, height }) {
-    const parts = [shape("rect", { x, y, width, height, class: "edge" })], step = Math.min(roundStep((2 * half) / Math.min(width / (this.small ? 44 : 34), 9)), half); // three ticks at least;
+    const parts = [shape("rect", { x, y, width, height, class: "edge" })], step = Math.min(roundStep((2 * half) / Math.min(this.extent / (this.small ? 44 : 34), 9)), half); // three ticks at least;
     this.middle.forEach((middle, axis) => {
       for (let at = Math.ceil((middle - half) / step) * step; at <= middle + half; at += step) {
         const text = written(Math.abs(at) < step / 1e6 ? 0 : at, 2).replace("-", "−"), [px, py] = this.seen(at, at), wide = 3.2 * text.length;
@@ -169,7 +176,7 @@ class Picture {
     const [px, py] = [((event.clientX - box.left) / box.width) * this.side, ((event.clientY - box.top) / box.height) * this.side];
     if (view !== "relief") {
       const { x, y, width, height } = this.box, [right, up] = this.middle;
-      return [right + ((px - x) / width) * 2 * half - half, up + half - ((py - y) / height) * 2 * half];
+      return [right + ((px - x - width / 2) / this.extent) * 2 * half, up - ((py - y - height / 2) / this.extent) * 2 * half];
     }
     const { right, up } = this.stage.camera.axes, { tall } = this.stage.camera.look;
     const a = (2 * (px / this.side) - 1) / ZOOM, b = (1 - 2 * (py / this.side)) / ZOOM - 0.02;

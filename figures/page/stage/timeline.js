@@ -57,6 +57,7 @@ class TimeLine {
     const places = this.height < 100 ? [[state.top, SIDES.top, tall + SIDES.gap]] : [[state.top, SIDES.top, 0.55 * tall], [state.below, SIDES.top + 0.55 * tall + SIDES.gap, 0.45 * tall]];
     const bands = places.map(([name, top, height]) => ({ name, top, height, about: numbers[name] || stage.scene.series[name] || { words: name, log: false }, curves: stage.runs.map((run) => ({ run, curve: this.curve(run, name) })).filter(({ run, curve }) => curve && (run.state !== "diverged" || state.runs.includes(run.key))) }));
     this.offer(numbers);
+    this.check(bands, numbers);
     const alarms = stage.shown.map((run) => stage.why.charts.alarms(run));
     const drawnFrom = [this.width, this.height, stage.version, state.runs, state.look, state.top, state.below, state.smooth, state.span, state.seeds, stage.dark.matches, stage.rounds.length, alarms, bands.map(({ curves }) => curves.map(({ run }) => run.key))];
     if (isNew(this, drawnFrom)) {
@@ -79,6 +80,18 @@ class TimeLine {
     this.last.checked = state.follow;
     this.smooth.value = String(state.smooth);
     this.move(state.round);
+  }
+
+  // What an address says of the curves, once all of them are read: numbers that a run here has.
+  check(bands, numbers) {
+    const { stage } = this, absent = ["top", "below"].filter((field) => { const name = stage.state[field]; return name !== PLAIN[field] && !numbers[name] && !bands.some((band) => band.name === name && band.curves.length); });
+    if (!stage.uncheckedCurves || [...stage.asks.entries.values()].some(({ kind, pending }) => pending && ["numbers", "series"].includes(kind))) return;
+    stage.uncheckedCurves = false;
+    if (!absent.length) return;
+    stage.say([stage.notice, ...absent.map((field) => `There is no number ${stage.state[field].slice(0, 60)} here: the time line shows ${PLAIN[field].replaceAll("_", " ")}.`)].filter(Boolean).join(" "));
+    for (const field of absent) stage.state[field] = PLAIN[field];
+    stage.write(true);
+    stage.answered();
   }
 
   offer(numbers) {
