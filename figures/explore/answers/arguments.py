@@ -7,13 +7,13 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, PlainValidator, Strict, StrictStr, TypeAdapter
+from pydantic import BeforeValidator, Field, PlainValidator, Strict, StrictBool, StrictStr, TypeAdapter
 
 from landscape.plugins import unknown
 
 KINDS = (
     *("scene", "landscape", "point", "weights", "best", "path", "samples", "series", "numbers", "diagnosis"),
-    *("figures", "draw", "publish", "cancel"),
+    *("figures", "draw", "charts", "publish", "cancel"),
 )
 """Kinds of asks; each is answered by the function of its name in the module of its name."""
 
@@ -89,6 +89,7 @@ CHECKS: dict[str, tuple[str, Any]] = {
     "runs": ("a list of names of runs", list[StrictStr]),
     "name": ("the name of a number", StrictStr),
     "figure": ("the name of a figure", StrictStr),
+    "stored": ("true or false", StrictBool),
     "options": ("options by name", dict[StrictStr, Any] | None),
     "format": ("svg, pdf, png or csv", StrictStr),
     "job": ("the number of a job", Integer),

@@ -1,8 +1,9 @@
 // The state of the page as its address, and back: what stands in the address is all that decides.
 
 const VIEWS = Object.fromEntries(ACCEPTED.fields.view.one.map((name) => [name, name[0].toUpperCase() + name.slice(1)]));
+const ownPlane = (view) => view === "path" || view === "models"; // of all rounds, not of the round on the stage
 const { most: MOST, largest: LARGEST } = ACCEPTED; // landscapes side by side, and size of a weight and of the sum of weights
-const PLAIN = { metric: "loss", axes: "same", split: "test", points: 15, samples: 1000, top: "accuracy", below: "client_variance", smooth: 1, show: "wrong", more: 0, follow: false, tour: 0 };
+const PLAIN = { metric: "loss", axes: "same", split: "test", points: 15, samples: 1000, top: "accuracy", below: "client_variance", smooth: 1, show: "wrong", more: 0, follow: false, tour: 0, charts: "" };
 const numberOf = (text) => (/^\d{1,9}$/.test(text ?? "") ? Number(text) : null), choicesOf = (name) => ACCEPTED.fields[name].one.map((text) => numberOf(text) ?? text);
 const SMOOTH = choicesOf("smooth"), POINTS = choicesOf("points"), SAMPLES = ACCEPTED.fields.samples.one;
 
@@ -63,6 +64,7 @@ const FIELDS = {
   top: plainly("top"), below: plainly("below"), smooth: plainly("smooth"), model: plainly("model"), against: plainly("against"), truth: plainly("truth", ofClasses), predicted: plainly("predicted", ofClasses),
   show: plainly("show"),
   figure: plainly("figure", (text, { stage }) => stage.link),
+  charts: plainly("charts"),
   filter: ["a text", (text) => text], more: plainly("more"),
   span: ["two rounds, such as 3-9", (text) => { const [, from, to] = /^(\d{1,9})-(\d{1,9})$/.exec(text) || []; return Number(from) < Number(to) ? [Number(from), Number(to)] : null; }, (span) => span.join("-")],
   with: ["option:value", (text) => { const parts = text.split(";"); return parts.every((one) => one.indexOf(":") > 0) ? Object.fromEntries(parts.map((one) => [one.slice(0, one.indexOf(":")), one.slice(one.indexOf(":") + 1)])) : null; },

@@ -16,7 +16,7 @@ class Stage {
     this.unit = ["", "1", undefined].includes(scene.unit) ? "" : ` ${scene.unit}`;
     this.tables = Object.fromEntries(Object.entries(scene.colours).map(([name, text]) => [name, bytesOf(text)]));
     this.networks = new Networks(this);
-    this.asks = new Asks(link || this.networks, () => this.answered(), () => this.hall.progress());
+    this.asks = new Asks(link || this.networks, () => this.answered(), () => { this.hall.progress(); this.why.charts.draw(); });
     this.land = new Landscapes(this);
     this.player = new Player(this);
     this.take(scene.runs);
@@ -200,7 +200,7 @@ class Stage {
   // Tells a screen reader the numbers at the point.
   speak() {
     const { point, view } = this.state, read = this.pictures.filter((picture) => picture.shown.frame), waits = this.shown.some((run) => this.land.exact(run, this.land.frame(run)).pending);
-    const words = point && view !== "path" && !waits ? read.map(({ shown, reading }) => `${this.named(shown.run)}: ${reading.textContent}`).join("; ") : "";
+    const words = point && !ownPlane(view) && !waits ? read.map(({ shown, reading }) => `${this.named(shown.run)}: ${reading.textContent}`).join("; ") : "";
     if (words !== this.spoken.textContent && !waits) this.spoken.textContent = words;
   }
 
