@@ -39,10 +39,29 @@ from figures.texts import console
 from landscape.out_of_memory import OutOfMemory, is_out_of_memory
 
 _VERBS: tuple[App | Callable[..., Any], ...] = (
-    *(demo.demo, train.train, train.compare, sweep.sweep, pretrain.pretrain, partition.partition, runs.runs),
-    *(runs.show, runs.verify, imports.import_, export.export, new.new, analyse.analyse, diagnose.diagnose),
-    *(explore.explore, mcp.mcp, claims.claims, reproduce.reproduce, pictures.figures, publish.publish, about.list_),
-    *(about.doctor, completion.completion),
+    demo.demo,
+    train.train,
+    train.compare,
+    sweep.sweep,
+    pretrain.pretrain,
+    partition.partition,
+    runs.runs,
+    runs.show,
+    runs.verify,
+    imports.import_,
+    export.export,
+    new.new,
+    analyse.analyse,
+    diagnose.diagnose,
+    explore.explore,
+    mcp.mcp,
+    claims.claims,
+    reproduce.reproduce,
+    pictures.figures,
+    publish.publish,
+    about.list_,
+    about.doctor,
+    completion.completion,
 )
 for _index, _verb in enumerate(_VERBS):
     if isinstance(_verb, App):

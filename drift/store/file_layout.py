@@ -15,9 +15,18 @@ from typing import Any, BinaryIO, NamedTuple
 
 from landscape.results.parsed_text import json_table
 
-_SIZED = {"float": ("F", (64, 32, 16)), "int": ("I", (64, 32, 16, 8))}
-TYPES = {f"{name}{bits}": (f"{short}{bits}", bits // 8) for name, (short, sizes) in _SIZED.items() for bits in sizes}
-TYPES |= {"bfloat16": ("BF16", 2), "uint8": ("U8", 1), "bool": ("BOOL", 1)}
+TYPES = {
+    "float64": ("F64", 8),
+    "float32": ("F32", 4),
+    "float16": ("F16", 2),
+    "bfloat16": ("BF16", 2),
+    "int64": ("I64", 8),
+    "int32": ("I32", 4),
+    "int16": ("I16", 2),
+    "int8": ("I8", 1),
+    "uint8": ("U8", 1),
+    "bool": ("BOOL", 1),
+}
 """Names of types in safetensors files, and their bytes."""
 
 Form = tuple[str, tuple[int, ...]]

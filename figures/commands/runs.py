@@ -18,8 +18,17 @@ from landscape.results.parsed_text import dotted
 if TYPE_CHECKING:
     from drift.runs.run_summary import RunSummary
 
-COLUMNS = {"name": "run", "method": "method", "dataset": "dataset", "model": "model", "partition": "partition"}
-COLUMNS |= {"seed": "seed", "progress": "rounds", "accuracy": "accuracy", "updated": "updated (UTC)"}
+COLUMNS = {
+    "name": "run",
+    "method": "method",
+    "dataset": "dataset",
+    "model": "model",
+    "partition": "partition",
+    "seed": "seed",
+    "progress": "rounds",
+    "accuracy": "accuracy",
+    "updated": "updated (UTC)",
+}
 
 
 def runs(

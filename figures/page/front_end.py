@@ -8,20 +8,8 @@ STAGE = Path(__file__).resolve().parent / "stage"
 
 SCRIPTS = (
     *("elements", "grid", "asks", "network", "address", "landscapes", "relief", "marks", "picture", "hall", "player"),
-    *(
-        "timeline",
-        "rail",
-        "clients",
-        "weights",
-        "samples",
-        "charts",
-        "why",
-        "gallery",
-        "tools",
-        "save",
-        "tour",
-        "stage",
-    ),
+    *("timeline", "rail", "clients", "weights", "samples", "charts", "why", "gallery", "tools", "save", "tour"),
+    "stage",
 )
 """Parts of the stage's script, in their order."""
 

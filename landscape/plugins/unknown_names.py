@@ -42,8 +42,17 @@ FEW = 12
 """Names up to which an error shows all."""
 
 
-LISTED_BY = {"analysis": "fedscape list analyses", "figure": "fedscape figures list", "run": "fedscape runs"}
-LISTED_BY |= {x: f"fedscape list {x}s" for x in ("dataset", "experiment", "method", "model", "paper", "partition")}
+LISTED_BY = {
+    "analysis": "fedscape list analyses",
+    "dataset": "fedscape list datasets",
+    "experiment": "fedscape list experiments",
+    "figure": "fedscape figures list",
+    "method": "fedscape list methods",
+    "model": "fedscape list models",
+    "paper": "fedscape list papers",
+    "partition": "fedscape list partitions",
+    "run": "fedscape runs",
+}
 """Commands that list every name of a kind."""
 
 
