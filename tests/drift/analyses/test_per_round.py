@@ -11,7 +11,7 @@ from kinds import quick
 
 import drift
 from drift.analyses.per_round import selected_rounds
-from figures.commands.analyse import analyses
+from drift.runs.registry import registered
 
 PATHS = {"global_line", "global_plane", "global_minimum"}
 """Analyses of as many different models as they name rounds."""
@@ -24,7 +24,7 @@ SECONDS = {"averaging_gap", "basin_rounds", "density_rounds", "drift_curvature",
 
 def of_rounds():
     """Analyses that take a list of rounds."""
-    for name, known in sorted(analyses().items()):
+    for name, known in sorted(registered().items()):
         function = getattr(importlib.import_module(known.module), name)
         if str(function.__annotations__.get("rounds", "")).startswith("Sequence") and name not in PATHS | SPECIAL:
             yield pytest.param(known, function, id=name, marks=[pytest.mark.seconds] if name in SECONDS else [])
