@@ -65,7 +65,7 @@ ROOMS = {
     "landscape/measures": 655,
     "landscape/model": 3905,
     "landscape/models": 530,
-    "landscape/plugins": 340,
+    "landscape/plugins": 345,
     "landscape/results": 550,
     "landscape/spectra": 175,
     "landscape/surfaces": 1315,
