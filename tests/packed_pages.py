@@ -25,4 +25,4 @@ def content(text, name):
 
 def changed(text, name, value):
     """The page with another value of a part that is JSON."""
-    return re.sub(rf'(id="packed-{name}">).*?(</script>)', rf"\g<1>{zipped(json.dumps(value))}\g<2>", text)
+    return re.sub(rf'(id="packed-{name}">).*?(</script>)', rf"\g<1>{zipped(json.dumps(value).encode())}\g<2>", text)

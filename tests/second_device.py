@@ -42,6 +42,12 @@ class There(Tensor):
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return _computed(func, args, kwargs or {})
 
+    def __getitem__(self, index: Any) -> Tensor:
+        return super().__getitem__(torch.tensor(index) if isinstance(index, list) else index)  # made without the mode
+
+    def __matmul__(self, other: Tensor) -> Tensor:
+        return other.T.mv(self) if self.ndim == 1 < other.ndim else super().__matmul__(other)  # that squeezes in place
+
     @property
     def data(self) -> Tensor:
         return There(self.value)

@@ -55,6 +55,13 @@ def test_a_form_needs_two_values_of_all_that_the_paper_compares(page):
     assert page._state("ima", item, page.Source(lacks="no runs")).form == "none"
 
 
+def test_a_method_that_the_paper_does_not_compare_stands_for_none(page):
+    item = catalogue.load("ima").item("fig7c")
+    source = page.SOURCES["ima", "Fig. 7c"]
+    assert {one.method.label for one in page.drawn(source)} == {"fedavg", "ima"}
+    assert page._state("ima", item, source).missing == ("1 of 8 values of method",), "IMA is none of the eight"
+
+
 def test_a_setting_is_compared_value_by_value_with_the_papers(page):
     item = catalogue.load("fedeve").item("fig4")
     state = page._state("fedeve", item, page.SOURCES["fedeve", "Fig. 4"])

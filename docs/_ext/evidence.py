@@ -21,7 +21,7 @@ from statistics import fmean, stdev
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
 
-from _ext import evidence_claims, evidence_runs, evidence_settings  # noqa: E402 - after the path is set
+from _ext import evidence_claims, evidence_paper, evidence_runs, evidence_settings  # noqa: E402 - after the path is set
 from _ext.evidence_runs import ByItem  # noqa: E402 - after the path is set
 from _ext.evidence_tables import span, table  # noqa: E402 - after the path is set
 from _ext.evidence_words import CAPTIONS, WORDS  # noqa: E402 - after the path is set
@@ -58,8 +58,14 @@ PRINTED = {
     "ima-table1-fmnist-shards2-bases": ("ima", "Table I", "FMNIST CNN #C=2"),
     "ima-table1-fmnist-dir01": ("ima", "Table I", "FMNIST CNN Dir(0.1)"),
     "ima-table1-fmnist-dir01-bases": ("ima", "Table I", "FMNIST CNN Dir(0.1)"),
+    "fedeve-table1-mnist-dir001": ("fedeve", "Table 1, FEMNIST", "0.01"),
+    "fedeve-table1-mnist-dir01": ("fedeve", "Table 1, FEMNIST", "0.1"),
+    "fedeve-table1-mnist-dir1": ("fedeve", "Table 1, FEMNIST", "1"),
+    "fedlaw-table3-cifar10-dir01": ("fedlaw", "Table 3", "CIFAR-10 CNN, 0.1"),
+    "lss-table1-cifar10": ("lss", "Table 1", "CIFAR-10, R = 3"),
+    "lss-table1-cifar10-resnet20": ("lss", "Table 1", "CIFAR-10, R = 3"),
 }
-"""Items of the plan that have a paper's whole setting: paper, item and column of its numbers."""
+"""Items of the plan whose accuracies a paper prints: paper, item and column of its numbers."""
 
 
 def filled(text: str, blocks: Mapping[str, str], others: Collection[str] = ()) -> str:
@@ -108,6 +114,8 @@ def numbers(files: Path = FILES) -> dict[str, str]:
     return {
         **blocks,
         **{f"figure-{name}": f"![{text}](../docs/images/findings-{name}.png)" for name, text in CAPTIONS.items()},
+        "settings-cross": evidence_paper.settings(campaign),
+        **evidence_paper.inline(answers, _answer),
         **{f"findings-{name}": _answers(answers, name) for name in {claim.section for claim in questions()}},
     }
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 
 from _ext.claim_settings import CODE, NOTES, SHOWN_IN, of_claim
 from _ext.evidence_claims import anchor
-from _ext.evidence_runs import ByItem, added, fixed
+from _ext.evidence_runs import ByItem, fixed
 from _ext.evidence_tables import table
 from _ext.paper_settings import Setting, of_item
 from drift.claims import claims
@@ -23,7 +23,6 @@ Named = Callable[[RecordedRun], str]
 def page(campaign: Plan, runs: ByItem, lost: ByItem, tested: Collection[str], named: Named) -> str:
     """A section per item, which rows of docs/results.md link to."""
     asked = {claim.name: claim for claim in claims()}
-    late = added(runs, campaign)
     sections, first = [], dict[str, str]()
     for item in campaign.items:
         of_claims, *rest = _settings(item, [asked[name] for name in item.claims if name in asked], tested)
@@ -34,7 +33,7 @@ def page(campaign: Plan, runs: ByItem, lost: ByItem, tested: Collection[str], na
             text = f"Settings as in [{same}](#{same})."
         about = [part for part in (of_claims, text) if part]
         runs_of, lost_of = runs[item.name], lost[item.name]
-        sections.append(_section(item, about, runs_of, lost_of, late.get(item.name, ()), named))
+        sections.append(_section(item, about, runs_of, lost_of, named))
     return "\n\n".join(sections)
 
 
@@ -43,14 +42,11 @@ def _section(
     about: Sequence[str],
     runs: Sequence[RecordedRun],
     lost: Sequence[RecordedRun],
-    late: Sequence[int],
     named: Named,
 ) -> str:
     of_paper = "Questions across the papers" if item.paper == "cross" else f"{written(item.paper)}, {item.item}"
     parts = [f"## {item.name}", f"{of_paper}. {item.reason}".strip(), *about, _commands(item)]
     told = f"fixed before {sum(fixed(run, item) for run in runs)} of {len(runs)} runs"
-    if late:
-        told += f" (seeds {', '.join(map(str, late))}, added after the others had been seen)"
     parts.append(f"Plan `{item.digest}`, {told if runs else 'no run recorded yet'}.")
     parts[-1] = f'<a id="{item.name}-runs"></a>{parts[-1]}'
     if runs:
@@ -69,16 +65,15 @@ def _settings(item: PlanItem, asked: Sequence[Claim], tested: Collection[str]) -
     ours: dict[str, str] = {}
     equal: dict[str, str] = {}
     stated: dict[tuple[str, str], str] = {}
-    heads, lines = [], []
+    linked: dict[str, list[str]] = {}
     for settings, members in groups.items():
         title = members[0].name.partition("-")[0]
         shown = dict.fromkeys(SHOWN_IN.get(claim.name, item.item) for claim in members)
-        heads.append(head := f"{written(title)}, {', '.join(shown)}")
-        links = ", ".join(
+        head = f"{written(title)}, {', '.join(shown)}"
+        linked.setdefault(head, []).extend(
             f"[{claim.name}](results.md#{row})" if (row := anchor(claim, item.name)) in tested else f"`{claim.name}`"
             for claim in members
         )
-        lines.append(f"{head}: {links}")
         for one in settings:
             code = f" (code, {CODE[title][one.name]})" if one.name in CODE[title] else ""
             if one.differs:
@@ -88,9 +83,10 @@ def _settings(item: PlanItem, asked: Sequence[Claim], tested: Collection[str]) -
                 equal[one.name] = f"`{one.name}={one.ours}`{code}"
                 stated[one.name, head] = f"{one.ours}{code}" if code else ""
     if rest := [one for one in of_item(item) if one.differs and one.name not in rows]:
-        heads += [every] if (every := f"{written(item.paper)}, {item.item}") not in heads else []
+        linked.setdefault(every := f"{written(item.paper)}, {item.item}", [])
         for one in rest:
             rows[one.name], ours[one.name] = {every: one.paper}, one.ours
+    heads, lines = [*linked], [f"{head}: {', '.join(links)}" for head, links in linked.items() if links]
     several = "Claims, by the paper's setting:\n\n" + "\n".join(f"- {line}" for line in lines)
     parts = [several if len(lines) > 1 else "".join(f"Claims of {line}." for line in lines)]
     if rows:
@@ -119,7 +115,7 @@ def _commands(item: PlanItem) -> str:
     lines.append(f"fedscape reproduce --item {item.name} --files again")
     told = f'<a id="{item.name}-command"></a>Command:\n\n```bash\n' + "\n".join(lines) + "\n```"
     named = ", ".join(f"`{other or 'nothing'}`" for other in others)
-    place = f"Other rows, in place of `{first}`" if first else "Other rows"
+    place = f"In place of `{first}`" if first else "Other rows"
     return f"{told}\n\n{place}: {named}." if others else told
 
 

@@ -102,10 +102,6 @@ WORDS = {name: (quantity, of) for quantity, names in QUANTITIES.items() for name
 CAPTIONS = {
     "averaging": "Update change (left) and client drift by equation 13 (right), Fashion-MNIST. Geometric means over "
     "seeds, bands are their range.",
-    "fedeve": "FedEve's gain (left) and test accuracy (right) with and without IMA, Fashion-MNIST. Means over seeds, "
-    "bands are their range.",
-    "start": "Loss gained by averaging the last five global models of FedAvg (left) and mean cosine of the clients "
-    "(right), Fashion-MNIST.",
     "loss": "Share of each drift in the ten sharpest directions (left), and second-order against measured cost, a "
     "point per round and seed (right), Fashion-MNIST.",
     "exact": "Loss that each part of a round costs (left), and estimates over exact variances, that of client drift "

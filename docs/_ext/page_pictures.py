@@ -51,7 +51,7 @@ def explorer(runs: Path) -> None:
                 page.wait_for_timeout(3_000)
                 page.wait_for_function(SETTLED)
                 if name == "samples":
-                    page.locator("#stage .samples").scroll_into_view_if_needed()
+                    page.locator("#stage .samples").evaluate("one => one.scrollIntoView()")  # with its head
                 page.wait_for_selector("#stage .diagnosis li")
                 page.wait_for_timeout(1_000)
                 page.wait_for_function(SETTLED)

@@ -136,7 +136,9 @@ def _state(paper: str, item: catalogue.Item, source: Source) -> State:
         if source.options.get(name, value) != value
     ]
     compared = {name: _values(theirs, name) for name in _compared(item, theirs)}
-    fewer = {name: (len(_values(runs, name)), len(values)) for name, values in compared.items()}
+    own = {name: _values(runs, name) for name in compared}
+    own |= {name: own[name] & compared[name] for name in own if name == "method"}  # no other method stands for one
+    fewer = {name: (len(own[name]), len(values)) for name, values in compared.items()}
     told = {name: f"{here} of {there} values of {_key(name)}" for name, (here, there) in fewer.items() if here < there}
     missing += [text for name, text in told.items() if fewer[name][0] < 2]
     kept = [name for name in ALWAYS if not any(_key(name) == _key(key) for key in compared)]

@@ -141,7 +141,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "regularisation-rounds": {"smooth": 10},
     "coherence-rounds": {"smooth": 10},
     "norms-rounds": {"smooth": 10},
-    "numbers-rounds": {"reference": "fedavg"},
+    "numbers-rounds": {"reference": "fedavg", "smooth": 10},
     "planes-random": {"methods": ["fedavg", "ima", "fedlaw", "fedeve"]},
     "planes-settings": {"methods": ["fedavg", "ima", "fedlaw"]},
     "rounds-target": {"target": 0.84},

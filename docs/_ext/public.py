@@ -21,7 +21,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from _ext import drawn_with
 from _ext.facts import IMAGES
-from figures.commands.analyse import analyses
+from drift.runs.registry import registered
 
 PACKAGES = ("landscape", "drift", "figures")
 DOCS = Path(__file__).parents[1]
@@ -101,7 +101,7 @@ def page(package: str, name: str) -> str:
         kind = "class"
     lines += [f".. currentmodule:: {package}", "", f".. auto{kind}:: {package}.{name}"]
     lines += ["   :members:"] if kind == "class" else []
-    if name in (known := analyses()) and known[name].module == public.__module__:
+    if name in (known := registered()) and known[name].module == public.__module__:
         kept = f"``run.cached({title})`` keeps the result with the run, as does"
         lines += ["", f"{kept} ``fedscape analyse {name.replace('_', '-')} RUN``."]
     return "\n".join([*lines, *_pictures(public), ""])

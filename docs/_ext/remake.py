@@ -6,6 +6,8 @@
 trains the runs of `_ext/plan.py`, draws every figure of the gallery from them or from recorded runs, and writes
 docs/images/gallery/NAME.webp and docs/images/pictures.json. That record holds, per picture, its width on paper, what is
 seen in words, and a digest of its runs, of its options and of its sources; `stale` compares it with what stands here.
+Sources are the figure's file and the files that it imports itself. A change further down, which would touch nearly
+every picture, is not seen: draw again after one that changes numbers or looks.
 """
 
 from __future__ import annotations
@@ -153,7 +155,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--out", type=Path, default=ROOT / "out" / "pictures", help="folder of the runs and figures")
     parser.add_argument("--workers", type=int, default=2, help="processes that work side by side, one core each")
-    parser.add_argument("--check", action="store_true", help="only name the pictures that are stale")
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="only name the pictures whose runs, options, figure or its own imports changed",
+    )
     given = parser.parse_args()
     if given.check:
         sys.stdout.write("".join(f"{name}\n" for name in stale()))

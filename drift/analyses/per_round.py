@@ -25,6 +25,9 @@ Rows = Sequence[Mapping[str, Any]]
 About = Mapping[str, tuple[str, str]]
 """long_name and units of variables and coordinates, by name."""
 
+ROUNDS = 5
+"""Default number of rounds of most analyses that compute more than they read."""
+
 COORDINATES: About = {
     "round": ("round", "1"),
     "client": ("client", "1"),
@@ -137,12 +140,14 @@ def resolve_round(run: Run, index: int, what: str) -> int:
 def selected_rounds(run: Run, what: str, rounds: Sequence[int] | None, default: int | None) -> list[int]:
     """Numbers of `rounds`, which kept "clients" or "globals"; without them at most `default` of all, evenly spaced.
 
+    A round that is named twice, such as the last one by its number and by -1, counts once.
+
     Raises:
         LookupError: If no round kept them, or a round of `rounds` does not exist or kept none.
         ValueError: If `rounds` is empty.
     """
     if rounds is not None and len(rounds):
-        return [resolve_round(run, index, what) for index in rounds]
+        return list(dict.fromkeys(resolve_round(run, index, what) for index in rounds))
     if not (available := run.kept(what)):
         models = {"clients": "client models", "globals": "global model"}[what]
         raise LookupError(f"run {run.name} kept no {models}; train it with --set keep.{what}=all.")

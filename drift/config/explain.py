@@ -104,9 +104,7 @@ def _keys(path: list[str], content: Mapping[str, Any]) -> set[str]:
             load = methods.load if path[0] == "method" else partitions.load
             model = load(str(table_name(table) or "fedavg"))
         else:
-            inner = model.model_fields[key].annotation if key in model.model_fields else None
-            if not (isinstance(inner, type) and issubclass(inner, BaseModel)):
-                inner = _optional_model(inner)
+            inner = _model_in(model.model_fields[key].annotation) if key in model.model_fields else None
             if inner is None:
                 return set()
             model = inner
@@ -116,7 +114,8 @@ def _keys(path: list[str], content: Mapping[str, Any]) -> set[str]:
     return set(model.model_fields) | extra
 
 
-def _optional_model(annotation: Any) -> type[BaseModel] | None:
-    options = getattr(annotation, "__args__", ())
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    """The model of settings that an annotation is, or one of its options."""
+    options = getattr(annotation, "__args__", (annotation,))
     models = [option for option in options if isinstance(option, type) and issubclass(option, BaseModel)]
     return models[0] if models else None

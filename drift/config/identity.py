@@ -69,7 +69,4 @@ def _first_version(model: BaseModel, table: str) -> list[str]:
 @cache
 def _schema() -> dict[str, Any]:
     """Settings by table; `bases` lists wrapped methods whose settings differ from `methods`."""
-    schema: dict[str, Any] = json.loads(
-        resources.files("drift.config").joinpath("schema_1.json").read_text(encoding="utf-8")
-    )
-    return schema
+    return json.loads(resources.files("drift.config").joinpath("schema_1.json").read_text(encoding="utf-8"))

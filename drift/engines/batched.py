@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 
 import numpy as np
 import torch
@@ -25,7 +25,7 @@ from drift.training.correction import stack_corrections
 from landscape.batched_training.per_model_gradients import ModelGradients, model_gradients
 from landscape.batched_training.scratch_memory import scratch_buffer
 from landscape.model.losses import sample_weights
-from landscape.model.samples import Inputs, Samples, leaves, map_leaves
+from landscape.model.samples import Inputs, Samples, joined, leaves, map_leaves, with_leaves
 
 BUDGET = {"cpu": 2**29, "cuda": 2**34}
 """Bytes of models, gradients and activations that are trained at once; the rest of a cohort follows."""
@@ -208,21 +208,9 @@ def _steps(batches: Samples, shape: torch.Size) -> Iterator[tuple[Inputs, Tensor
     """Inputs and targets (m, B, ...) of one step after the other; `shape` is (S, m, B)."""
     columns = [leaf.view(*shape, *leaf.shape[1:]).unbind() for leaf in (*leaves(batches.inputs), batches.targets)]
     for *inputs, targets in zip(*columns, strict=True):
-        tensors = iter(inputs)
-        yield map_leaves(partial(_next, tensors), batches.inputs), targets
-
-
-def _next(tensors: Iterator[Tensor], leaf: Tensor) -> Tensor:
-    return next(tensors)
+        yield with_leaves(batches.inputs, inputs), targets
 
 
 def sample_bytes(samples: Samples) -> int:
     """Bytes of the inputs of one sample."""
     return sum(math.prod(leaf.shape[1:]) * leaf.element_size() for leaf in leaves(samples.inputs))
-
-
-def joined(blocks: Sequence[Samples]) -> Samples:
-    """The samples of several clients one after the other."""
-    columns = zip(*(leaves(block.inputs) for block in blocks), strict=True)
-    batch = iter([torch.cat(column) for column in columns])
-    return Samples(map_leaves(partial(_next, batch), blocks[0].inputs), torch.cat([block.targets for block in blocks]))

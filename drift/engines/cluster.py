@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from drift.parallel.job_pool import Crashed, JobPool, JobResult
+from drift.parallel.job_pool import Crashed, JobPool, JobResult, JobWatch
 from drift.parallel.shared_tensors import deserialize, serialize
 from drift.parallel.threads import torch_threads
 
@@ -50,13 +50,7 @@ class ClusterWorkers(JobPool):
         return self._client.submit(Serialized, text, convert, key=(self._name, name), pure=False)
 
     def results(
-        self,
-        work: Callable[..., Any],
-        jobs: Sequence[Any],
-        *,
-        shared: Any = None,
-        watch: Callable[[set[int]], None] | None = None,
-        seconds: float | None = None,
+        self, work: Callable[..., Any], jobs: Sequence[Any], *, shared: Any = None, watch: JobWatch | None = None
     ) -> Generator[JobResult]:
         """Results of all jobs in the order in which they finish, as a `JobPool` returns them."""
         from distributed import KilledWorker, as_completed
@@ -71,7 +65,7 @@ class ClusterWorkers(JobPool):
                 for index, job in enumerate(jobs)
             }
             plain = as_completed(list(indices), loop=self._client.loop)
-            for future in plain if watch is None else _watched(indices, watch, seconds):
+            for future in plain if watch is None else _watched(indices, watch):
                 error = future.exception()
                 if isinstance(error, KilledWorker):
                     error = Crashed(f"{error} Give workers more memory, or use a smaller batch. {RESUME}")
@@ -83,12 +77,12 @@ class ClusterWorkers(JobPool):
         return nullcontext()
 
 
-def _watched(indices: dict[Any, int], watch: Callable[[set[int]], None], seconds: float | None) -> Iterator[Any]:
-    """Futures as they end; `watch` is called with the places of the others."""
+def _watched(indices: dict[Any, int], watch: JobWatch) -> Iterator[Any]:
+    """Futures as they end; `watch` is told the places of the others."""
     pending = dict(indices)
     while pending:
-        watch(set(pending.values()))
-        time.sleep(PATIENCE if seconds is None else seconds)
+        watch.call(set(pending.values()))
+        time.sleep(PATIENCE if watch.seconds is None else watch.seconds)
         for future in [future for future in pending if future.done()]:
             del pending[future]
             yield future

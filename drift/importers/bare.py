@@ -8,16 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from drift.importers.models import (
-    Model,
-    evaluate_model,
-    part_sizes,
-    read_model,
-    read_rounds,
-    read_sizes,
-    run_name,
-    usable_checkpoints,
-)
+from drift.importers import models
+from drift.importers.models import Model
 from drift.importers.path_patterns import Patterns
 from drift.record.recorder import Recorder
 from drift.runs.context import Context
@@ -58,8 +50,8 @@ def record_checkpoints(
         ValueError: If a file is no checkpoint, damaged, or of another architecture; the message names it.
     """
     folder = Path(folder)
-    files = usable_checkpoints(folder, patterns)
-    sizes = read_sizes(folder, files)
+    files = models.usable_checkpoints(folder, patterns)
+    sizes = models.read_sizes(folder, files)
     content, parts = split_task(task)
     user_task = None if content is None else UserTask.load(content)
     has_parts = user_task is not None and parts is not None
@@ -67,21 +59,21 @@ def record_checkpoints(
         numbers = files.numbers()
         names = [str(name) for name in numbers] if any(name != number for name, number in numbers.items()) else None
         numbers_of = UserTask.load(user_task.task, parts, names).parts or ()
-        sizes = part_sizes(numbers, list(map(len, numbers_of)), sizes)
+        sizes = models.part_sizes(numbers, list(map(len, numbers_of)), sizes)
     settings = f"{patterns} {'' if user_task is None else user_task.fingerprint}"
     settings += f" {sizes}" if has_parts else ""
     description = dict(told or {})
     settings += json.dumps(description, sort_keys=True) if description else ""
-    path = Path(runs) / run_name(folder, files, settings, progress, description.get("name"))
+    path = Path(runs) / models.run_name(folder, files, settings, progress, description.get("name"))
     recorder = Recorder(path, None if user_task is None else user_task.task.model, continuous=False, **description)
     known = None if user_task is None else user_task.task
-    read = _read if known is None else partial(read_model, task=known)
-    for read_round in read_rounds(files, read, sizes, progress, first=recorder.next - 1):
+    read = _read if known is None else partial(models.read_model, task=known)
+    for read_round in models.read_rounds(files, read, sizes, progress, first=recorder.next - 1):
         if read_round.start is None or read_round.index < recorder.next:
             continue  # where its clients began is not known, or it was recorded before a stop
         counts = {name: (_state(known, model), sizes.get(name, 1)) for name, model in read_round.clients.items()}
         start, end = _state(known, read_round.start), _state(known, read_round.end)
-        metrics = {} if known is None else evaluate_model(known, read_round.end)
+        metrics = {} if known is None else models.evaluate_model(known, read_round.end)
         recorder.round(start=start, clients=counts, end=end, metrics=metrics, index=read_round.index)
     run = Run(path)
     if user_task is None:

@@ -13,17 +13,9 @@ from torch import Tensor
 
 from drift.config.experiment import Experiment
 from drift.config.load import read
+from drift.importers import models
 from drift.importers.checkpoint_files import CheckpointFiles
-from drift.importers.models import (
-    Model,
-    evaluate_model,
-    part_sizes,
-    read_model,
-    read_rounds,
-    read_sizes,
-    run_name,
-    usable_checkpoints,
-)
+from drift.importers.models import Model, ReadRound
 from drift.importers.path_patterns import Patterns
 from drift.plugins import trust
 from drift.record.run_description import DESCRIBED, describe_training
@@ -75,8 +67,8 @@ def import_checkpoints(
         ValueError: If a file is no checkpoint, damaged, or of another architecture; the message names it.
     """
     folder = Path(folder)
-    files = usable_checkpoints(folder, patterns)
-    sizes = read_sizes(folder, files)
+    files = models.usable_checkpoints(folder, patterns)
+    sizes = models.read_sizes(folder, files)
     trust.allow_setting("task.model", model)
     trust.allow_setting("task.dataset", dataset)
     experiment = _experiment(files, model, dataset, overrides)
@@ -84,7 +76,7 @@ def import_checkpoints(
     keys = {text.partition("=")[0].strip() for text in overrides}
     stated = json.dumps(description, sort_keys=True) if description else ""
     settings = experiment.hash + (str(patterns) if patterns else "") + stated
-    path = Path(runs) / run_name(folder, files, settings, progress, description.get("name"))
+    path = Path(runs) / models.run_name(folder, files, settings, progress, description.get("name"))
     run = Run(path, Context(None if data is None else Path(data)))
     if (path / "run.json").exists() and run.committed:
         return run
@@ -92,7 +84,7 @@ def import_checkpoints(
     task = build_task(experiment, content)
     partitioned = any("partition" in text for text in overrides)
     if partitioned:
-        sizes = part_sizes(files.numbers(), content.sizes().tolist(), sizes)
+        sizes = models.part_sizes(files.numbers(), content.sizes().tolist(), sizes)
     require_space(path, experiment, task.layout.size + task.layout.buffer_size)
     with locks.locked(path), locks.remove_on_failure(path):
         unknown = [] if "method" in description or keys & {"method", "method.name"} else ["method"]
@@ -136,13 +128,11 @@ def _write(
 ) -> None:
     """Write all rounds with a known start, then the commit point."""
     end, previous, link = {"theta": task.theta, "buffers": task.buffers}, torch.zeros(task.layout.size), ""
-    for read_round in read_rounds(files, partial(read_model, task=task), sizes, progress):
+    for read_round in models.read_rounds(files, partial(models.read_model, task=task), sizes, progress):
         end = read_round.end
         if read_round.start is None:
             continue
-        record = _record(
-            read_round.index, task, read_round.start, end, previous, read_round.clients, sizes, files.numbers()
-        )
+        record = _record(read_round, read_round.start, previous, task, sizes, files.numbers())
         store.write_round(path, record, experiment.keep, experiment.rounds, links.origin(run, link))
         link = store.link(record)
         if len(record.ids):
@@ -152,29 +142,23 @@ def _write(
 
 
 def _record(
-    index: int,
-    task: Task,
-    start: Model,
-    end: Model,
-    previous: Tensor,
-    models: Mapping[int | str, Model],
-    sizes: Mapping[int | str, int],
-    numbers: Mapping[int | str, int],
+    read: ReadRound, start: Model, previous: Tensor, task: Task, sizes: Mapping[Any, int], numbers: Mapping[Any, int]
 ) -> Round:
+    end, clients = read.end, read.clients
     widths = {"theta": task.layout.size, "buffers": task.layout.buffer_size}
     stacked = {
-        name: torch.stack([model[name] for model in models.values()]) if models else torch.zeros(0, width)
+        name: torch.stack([model[name] for model in clients.values()]) if clients else torch.zeros(0, width)
         for name, width in widths.items()
     }
-    counts = torch.tensor([sizes.get(name, 1) for name in models], dtype=torch.int64)
+    counts = torch.tensor([sizes.get(name, 1) for name in clients], dtype=torch.int64)
     step, deltas = end["theta"] - start["theta"], stacked["theta"] - start["theta"]
     return Round(
-        index=index,
-        ids=torch.tensor([numbers[name] for name in models], dtype=torch.int64),
+        index=read.index,
+        ids=torch.tensor([numbers[name] for name in clients], dtype=torch.int64),
         sizes=counts,
         weights=counts.double() / counts.sum() if len(counts) else torch.zeros(0, dtype=torch.float64),
         gram=gram(start["theta"], previous, step, deltas),
-        metrics=evaluate_model(task, end),
+        metrics=models.evaluate_model(task, end),
         start=start["theta"],
         end=end["theta"],
         clients=stacked["theta"],

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 
 class Crashed(RuntimeError):
@@ -21,6 +21,18 @@ class JobResult:
     index: int
     result: Any = None
     error: Exception | None = None
+
+
+class JobWatch(NamedTuple):
+    """What is told which jobs run.
+
+    Args:
+        call: Called with the places of the running jobs; on a cluster with those of all that have not ended.
+        seconds: Longest time between two calls; None: calls only when jobs start.
+    """
+
+    call: Callable[[set[int]], None]
+    seconds: float | None = None
 
 
 class JobPool(ABC):
@@ -38,21 +50,13 @@ class JobPool(ABC):
 
     @abstractmethod
     def results(
-        self,
-        work: Callable[..., Any],
-        jobs: Sequence[Any],
-        *,
-        shared: Any = None,
-        watch: Callable[[set[int]], None] | None = None,
-        seconds: float | None = None,
+        self, work: Callable[..., Any], jobs: Sequence[Any], *, shared: Any = None, watch: JobWatch | None = None
     ) -> Generator[JobResult]:
         """Results of all jobs in the order in which they finish; running jobs are stopped where it is left.
 
         Args:
             shared: A value for all jobs; None: there is none.
-            watch: Called with the places of the running jobs, at least every `seconds`; on a cluster with those of all
-                that have not ended.
-            seconds: Longest time between two calls of `watch`; None: calls only when jobs start.
+            watch: What is told which jobs run.
 
         Raises:
             Crashed: As the error of a job that killed several workers; the other jobs continue.

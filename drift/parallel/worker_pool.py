@@ -16,12 +16,11 @@ from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import torch
 
-from drift.parallel.job_pool import Crashed, JobPool, JobResult, no_state
+from drift.parallel.job_pool import Crashed, JobPool, JobResult, JobWatch, no_state
 from drift.parallel.shared_tensors import MemoryRegion, SharedValue, deserialize, serialize, share_memory
 
 LIVES = 3
@@ -58,13 +57,7 @@ class Workers(JobPool):
         self._workers = [self._start() for _ in range(number)]
 
     def results(
-        self,
-        work: Callable[..., Any],
-        jobs: Sequence[Any],
-        *,
-        shared: Any = None,
-        watch: Callable[[set[int]], None] | None = None,
-        seconds: float | None = None,
+        self, work: Callable[..., Any], jobs: Sequence[Any], *, shared: Any = None, watch: JobWatch | None = None
     ) -> Generator[JobResult]:
         """Results of all jobs in the order in which they finish, as a `JobPool` returns them."""
         waiting, deaths = deque(range(len(jobs))), Counter[int]()
@@ -77,12 +70,12 @@ class Workers(JobPool):
                         busy[number] = waiting.popleft()
                         self._send(number, serialize((work, value, jobs[busy[number]])))
                 if watch is not None:
-                    watch(set(busy.values()))
+                    watch.call(set(busy.values()))
                 running = {number: self._workers[number] for number in busy}
                 ends: list[Any] = [
                     end for worker in running.values() for end in (worker.connection, worker.process.sentinel)
                 ]
-                ready = wait(ends, seconds)
+                ready = wait(ends, None if watch is None else watch.seconds)
                 for number, worker in running.items():
                     if worker.connection not in ready and worker.process.sentinel not in ready:
                         continue
@@ -118,9 +111,7 @@ class Workers(JobPool):
     def __enter__(self) -> Workers:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         for worker in self._workers:
             worker.process.kill()  # jobs are pure, and files are whole or absent: stopping at any instant is safe
         for worker in self._workers:

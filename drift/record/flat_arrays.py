@@ -114,11 +114,17 @@ class FlatArrays:
             narrow: Whether, or where, smaller tensors are parts of those of `start`.
 
         Raises:
-            ValueError: If it sent none of them, one under another name, an adapter more, or one of another shape; or
-                as `entry_index`.
+            ValueError: If it sent none of them, one under another name, an adapter more, or one of another shape; if
+                `narrow` names a tensor that there is not; or as `entry_index`.
         """
         arrays = self._arrays(state)
         names = [name for name, _ in (*self.parameters, *self.buffers)]
+        stated = () if isinstance(narrow, bool) else [name for name in narrow if name not in (*names, *self.names)]
+        if stated:
+            near = nearest(str(stated[0]), names)
+            raise ValueError(
+                f"narrow states tensor {stated[0]!r}, and the run has none of this name (nearest: {near})."
+            )
         remaining = [name for name in names if name not in arrays]
         foreign = [
             name for name in arrays if name not in (*names, *self.names) and _is_parameter_or_buffer(name, arrays[name])

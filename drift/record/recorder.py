@@ -12,7 +12,7 @@ import numpy as np
 from drift.record.early_warning import Stop, StopRule, broken_share
 from drift.record.flat_arrays import FlatArrays, State, Vectors, gram
 from drift.record.recorded_files import RecordedFiles, read_description
-from drift.record.round_arguments import number_clients, origin_of, require_unequal, round_numbers
+from drift.record.round_arguments import number_clients, origin_of, require_unequal, round_numbers, whole_training
 from drift.record.run_description import Clients, RecordedCohort, describe_run, describe_training, layout_entries
 from drift.store import keep_rules
 from drift.store.locks import locked
@@ -48,7 +48,8 @@ class Recorder:
             The attribute `stopped` and `run.json` have the reason, also when the folder is reopened with `stop`.
 
     Raises:
-        ValueError: If a policy cannot be read, or the folder has another kind of run or other policies.
+        ValueError: If a policy cannot be read, rounds is no number of rounds, or the folder has another kind of run or
+            other policies.
         LookupError: If the folder is damaged.
     """
 
@@ -78,7 +79,7 @@ class Recorder:
                 raise ValueError(f"policy {policy!r} counts from the last round; give their number by rounds=N.")
         self.folder = Path(folder)
         self._names = (parameters, buffers)
-        self._rounds = rounds
+        self._rounds = rounds = whole_training("rounds", rounds)
         self._keep = {"clients": clients, "globals": globals}
         training = describe_training(name, method, data, partition, seed, settings, metrics)
         about = read_description(self.folder, self._keep)

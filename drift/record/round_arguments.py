@@ -1,4 +1,4 @@
-"""What a round of a recorder is given: refused where it is of another kind, by the name of the argument."""
+"""What a recorder and its rounds are given: refused where it is of another kind, by the name of the argument."""
 
 from __future__ import annotations
 
@@ -22,6 +22,17 @@ CLIENTS = "{client: (model, number of samples)}"
 NUMBERS = "numbers by name, as in {'accuracy': 0.9}, NaN where there is none"
 FRACTIONS = ("accuracy", "own_accuracy", "error")
 """Numbers that are fractions of samples, in tables and pictures too."""
+
+
+def whole_training(name: str, rounds: int | None) -> int | None:
+    """A number of rounds of a training, or None, which is not known.
+
+    Raises:
+        ValueError: If it is no whole number from 1 on; states its name.
+    """
+    if rounds is None or (isinstance(rounds, int | np.integer) and not isinstance(rounds, bool) and rounds > 0):
+        return None if rounds is None else int(rounds)
+    raise ValueError(f"{name} is {rounds!r}; give the number of rounds of the whole training, 1 or more.")
 
 
 def round_numbers(clients: Any, end: Any, start: Any, metrics: Any) -> dict[str, np.ndarray]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
 
 import drift
+from landscape.plugins.option_types import require_options
 from landscape.results import stated
 from landscape.results.not_finite import NotFinite
 
@@ -55,6 +56,7 @@ class Registered:
 def analysis(*dims: str, cost: Cost) -> Callable[[Function], Function]:
     """Register a function of a run that returns a labelled dataset and whose other arguments have defaults.
 
+    An option that it does not have, or whose value is not of the annotated type, is refused.
     A variable whose unit is `LOSS_UNITS` gets the unit of the run's losses. A result of a run with unequal clients
     states that, and how they are measured (attribute `unequal`). The result states the batch statistics of the models
     that were evaluated, and the clients without a finite model (`landscape.results.stated`); an error about numbers
@@ -66,12 +68,10 @@ def analysis(*dims: str, cost: Cost) -> Callable[[Function], Function]:
     """
 
     def labelled(function: Function) -> Function:
-        listed = str(function.__annotations__.get("rounds", "")).startswith(("Sequence", "tuple"))
-
         @functools.wraps(function)
         def analyse(run: Run, *arguments: Any, **options: Any) -> Any:
-            if listed and isinstance(count := options.get("rounds"), int):
-                raise ValueError(f"rounds of {function.__name__} are a list, such as [0, 9]; {count} was given.")
+            named = {name: value for name, value in options.items() if name != "partial"}
+            require_options(function.__name__, function, named)
             try:
                 dataset = function(run, *arguments, **options)
             except NotFinite as reason:

@@ -19,7 +19,7 @@ from drift.store.client_rows import client_rows
 from drift.store.round_record import Round, gram, gram_and_mean_update, gram_of_models, is_read_once, mean_and_sums
 from drift.store.row_matrices import row_matrix
 from drift.store.server_state import ClientStates
-from drift.training.arrivals import Arrivals, Receive
+from drift.training.arrivals import Arrivals
 from drift.training.client import Update
 from drift.training.data import Data, client_samples
 from drift.training.server import Server, clients, sent
@@ -53,7 +53,11 @@ def train_round(
     workspace = setting.flat.theta if setting.crew is None else None
     arrivals = Arrivals(method, start, server.buffers, trained_ids.tolist(), ids.tolist(), rows, workspace)
     with whole_products(), arrivals:
-        trained = _train(setting, parts, held_out, server, start, trained_ids, arrivals)
+        if setting.crew is None:
+            ready = clients(setting, parts, held_out, server, start, trained_ids)
+            trained = train(setting.engine, method, ready, arrivals)
+        else:
+            trained = CohortUpdates(setting.crew.train(server, start, trained_ids, arrivals))
     updates = dict(zip(trained_ids.tolist(), trained.updates, strict=True))
     sound = {client: update for client, update in updates.items() if client in arrivals.sound}
     client_states = {client: update.state for client, update in sound.items() if update.state}
@@ -128,21 +132,6 @@ def train_round(
     products = partial(gram_of_models, start, expected, step, group.clients) if sums is None else None
     after = replace(after, theta=outcome.end, buffers=buffers, previous=previous, state=outcome.state)
     return UnfinishedRound(record, products), after
-
-
-def _train(
-    setting: Setting,
-    parts: list[np.ndarray],
-    held_out: list[np.ndarray],
-    server: Server,
-    start: Tensor,
-    ids: np.ndarray,
-    receive: Receive,
-) -> CohortUpdates:
-    if setting.crew is not None:
-        return CohortUpdates(setting.crew.train(server, start, ids, receive))
-    ready = clients(setting, parts, held_out, server, start, ids)
-    return train(setting.engine, setting.experiment.method, ready, receive)
 
 
 def _client_states(updates: dict[int, Update]) -> State:

@@ -11,6 +11,7 @@ from typing import Any
 
 from drift.config.experiment import Experiment
 from drift.engines import job_pool
+from drift.parallel.job_pool import JobWatch
 from drift.runs.context import Context
 from drift.runs.run import Run
 from drift.simulation.simulate import simulate
@@ -109,7 +110,7 @@ def train_grid(
     if jobs:
         with (
             job_pool(min(workers, len(jobs)), cluster) as pool,
-            closing(pool.results(train, jobs, watch=mark_busy, seconds=LOOK)) as results,
+            closing(pool.results(train, jobs, watch=JobWatch(mark_busy, LOOK))) as results,
         ):
             for result in results:
                 mark(result.index, "done" if result.error is None else "failed", result.error)

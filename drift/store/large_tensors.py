@@ -69,5 +69,4 @@ def models_of_updates(start: Tensor, updates: Tensor) -> Tensor:
 
 
 def _dtype(span: TensorSpan) -> torch.dtype:
-    dtype: torch.dtype = getattr(torch, span.dtype)
-    return dtype
+    return getattr(torch, span.dtype)

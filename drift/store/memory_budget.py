@@ -91,6 +91,6 @@ def parse_size(text: str) -> int:
         ValueError: If it is none.
     """
     match = re.fullmatch(r"(\d+(?:\.\d+)?) ?(|[KMGT]B|[KMG]iB)", text.strip(), re.IGNORECASE)
-    if match is None:
-        raise ValueError(f"memory is {text!r}; give a size such as 500MB, 2GB or 1.5GiB.")
-    return int(float(match[1]) * _UNITS[match[2].upper()])
+    if match is None or not (size := int(float(match[1]) * _UNITS[match[2].upper()])):
+        raise ValueError(f"memory is {text!r}; give a size above 0, such as 500MB, 2GB or 1.5GiB.")
+    return size

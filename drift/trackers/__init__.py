@@ -44,10 +44,9 @@ def tracker(name: str, folder: str | Path) -> Tracker:
     """
     module = plugins.load("drift.trackers", name, "tracker")
     try:
-        result: Tracker = module.Files(Path(folder))
+        return module.Files(Path(folder))
     except ModuleNotFoundError as reason:
         raise LookupError(f"tracker {name} needs the package {reason.name}; pip install {module.PACKAGE}.") from reason
-    return result
 
 
 def track(run: Run, to: Tracker) -> None:

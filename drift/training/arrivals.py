@@ -10,7 +10,6 @@ from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from types import TracebackType
 from typing import Protocol
 
 import torch
@@ -103,9 +102,7 @@ class Arrivals:
     def __enter__(self) -> Arrivals:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         """Wait for what is being stored; OSError if the disk is full."""
         if self._beside is not None:
             self._beside.shutdown(cancel_futures=error is not None)

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
-import numpy as np
 from pydantic import Field
 from torch import Tensor
 
 from drift.config.method import Method, NamedMethod, load
 from drift.config.method_values import Cohort, Combined, Setting, State
 from drift.training.client import Client, Update
-from drift.training.correction import Correction
-from landscape.model.task import Task
 
 _BASE = "base."
 
@@ -36,19 +32,18 @@ class Wrapper(Method):
     stateful: ClassVar[bool] = _of_base("stateful", "Whether clients of the base keep something between rounds.")
     gaps: ClassVar[tuple[str, ...]] = _of_base("gaps", "Reports in which NaN means that there is none.")
 
-    @property
-    def own_training(self) -> bool:
-        """Whether the base overrides local training."""
-        return self.base.own_training
+    own_training: ClassVar[Any] = _of_base("own_training", "Whether the base overrides local training.")
+    client_numbers: ClassVar[Any] = _of_base("client_numbers", "What a client of the base keeps.")
+    correction: ClassVar[Any] = _of_base("correction", "The base's correction of every gradient.")
+    finish: ClassVar[Any] = _of_base("finish", "The base's update with state and report.")
+    holds: ClassVar[Any] = _of_base("holds", "Entries that the base keeps fixed.")
+    buffers: ClassVar[Any] = _of_base("buffers", "The base's, of the last cohort; not averaged over the window.")
+    measured: ClassVar[Any] = _of_base("measured", "The base's extra metrics, of the averaged model.")
 
     @property
     def sends(self) -> tuple[str, ...]:  # type: ignore[override]  # a wrapper sends what its base sends
         """Names in the server state that clients of the base receive."""
         return tuple(f"{_BASE}{name}" for name in self.base.sends)
-
-    def client_numbers(self, task: Task) -> int:
-        """What a client of the base keeps."""
-        return self.base.client_numbers(task)
 
     def transferred(self, setting: Setting, client: Client, update: Update) -> tuple[float, float]:
         """What a client of the base receives and sends."""
@@ -66,31 +61,9 @@ class Wrapper(Method):
         """The client as the base begins."""
         return self.base.prepare(at_base(client))
 
-    def correction(self, client: Client) -> Correction | None:
-        """The base's correction of every gradient."""
-        return self.base.correction(client)
-
-    def finish(self, client: Client, update: Update) -> Update:
-        """The base's update with state and report."""
-        return self.base.finish(client, update)
-
-    def holds(self, setting: Setting) -> Tensor | None:
-        """Entries that the base keeps fixed."""
-        return self.base.holds(setting)
-
     def combine(self, setting: Setting, state: State, cohort: Cohort) -> Combined:
         """The base's plain aggregate, not yet averaged."""
         return self.base.combine(setting, inner(state), cohort)
-
-    def buffers(self, setting: Setting, end: Tensor, averaged: Tensor) -> Tensor:
-        """The base's buffers of the last cohort; they are not averaged over the window."""
-        return self.base.buffers(setting, end, averaged)
-
-    def measured(
-        self, setting: Setting, end: Tensor, clients: Mapping[int, State], held: Sequence[np.ndarray]
-    ) -> dict[str, float]:
-        """The base's extra metrics, of the averaged model."""
-        return self.base.measured(setting, end, clients, held)
 
     def momentum(self, state: State) -> Tensor | None:
         """The update that the base expects."""

@@ -8,13 +8,14 @@ from typing import Any
 
 import torch
 import xarray as xr
+from pydantic_core import to_jsonable_python
 
 
 class RefusedQuestion(ValueError):
     """A question that cannot be answered, or not at this cost; its text says why and what would help."""
 
 
-def require_time(cost: float, accepted: float, words: str) -> None:
+def require_time(cost: float, accepted: float, words: str, times: float = 1) -> None:
     """Refuse what takes longer than is accepted, or a time that is not known.
 
     Raises:
@@ -22,6 +23,7 @@ def require_time(cost: float, accepted: float, words: str) -> None:
     """
     if not cost <= accepted:
         time = f"about {cost:.0f} s" if math.isfinite(cost) else "a time that cannot be estimated"
+        words += f", {times:.0f} times as large as usual" if times > 1 else ""
         raise RefusedQuestion(
             f"this takes {time} ({words}), and {accepted:g} s are accepted; tell the user, and call again with "
             f"seconds={math.ceil(cost) if math.isfinite(cost) else 1e9:.0f} if it is wanted."
@@ -48,11 +50,10 @@ def array(values: xr.DataArray, *, brief: bool = False) -> dict[str, Any]:
 
 def plain(value: Any) -> Any:
     """A value of JSON: lists for arrays, texts for what JSON does not know, None for numbers that are not finite."""
-    value = value.tolist() if hasattr(value, "tolist") else value
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | set | range):
-        return [plain(item) for item in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if value is None or isinstance(value, bool | int | str) else str(value)
+    return to_jsonable_python(value, fallback=_known, inf_nan_mode="null")
+
+
+def _known(value: Any) -> Any:
+    if isinstance(value, Mapping | range):
+        return dict(value) if isinstance(value, Mapping) else list(value)
+    return value.tolist() if hasattr(value, "tolist") else str(value)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -39,8 +40,11 @@ RESULTS = 32
 TIMES = {"record": 1.0, "evaluations": 10.0, "gradients": 30.0, "curvature": 120.0, "training": math.inf}
 """Seconds by kind of computation, of a model of some ten thousand parameters, where an analysis estimates none."""
 
-WORK = ("points", "steps", "k", "directions", "probes", "products", "batches", "subsets", "draws", "repeats")
-"""Options by which those seconds grow, from the default of the analysis on."""
+WORK = re.compile("points|steps|k|directions|probes|products|batches|subsets|draws|rep.*|rounds|samples|count")
+"""Options by which those seconds grow, from the default of the analysis or figure on."""
+
+GRIDS = re.compile("plane|basin|topology")
+"""Parts of the names of figures whose points are those of each axis of a grid."""
 
 FIGURES = {"seconds": 10.0, "seconds per run": 10.0, "a minute per run": 60.0, "minutes per run": 300.0}
 """Seconds by the stated cost of a figure, the latter three for each run."""
@@ -129,12 +133,13 @@ class Questions(RecordQuestions):
         """
         opened = [self.open(name) for name in runs]
         cost = gallery.constant(figure, "COST")
+        larger = growth(gallery.load(figure).data, options or {}, grid=bool(GRIDS.search(figure)))
         share = FIGURES.get(cost, math.inf) * (1 if cost == "seconds" else len(opened))
-        require_time(share, seconds, f"a figure that takes {cost}")
+        require_time(share * larger, seconds, f"a figure that takes {cost}", larger)
         with tempfile.TemporaryDirectory() as folder:
             draw_files(figure, opened, folder, stem="figure", formats=("png",), **dict(options or {}))
-            files = {"caption": Path(folder, "figure.txt"), "shows": Path(folder, "figure.alt.txt")}
-            texts = {what: path.read_text(encoding="utf-8") for what, path in files.items()}
+            files = {"caption": "figure.txt", "shows": "figure.alt.txt"}
+            texts = {what: Path(folder, name).read_text(encoding="utf-8") for what, name in files.items()}
             return Path(folder, "figure.png").read_bytes(), texts
 
     def _result(self, run: Run, about: Registered, options: dict[str, Any], seconds: float) -> xr.Dataset:
@@ -144,20 +149,21 @@ class Questions(RecordQuestions):
         key = (run.identity, run.head, function.__name__, cache.arguments_text(run, function, options))
         if (result := self._results.get(key)) is None and (result := cache.stored(run, function, options)) is None:
             effort = cache.estimated_effort(run, function, options)
-            times = growth(about, function, options)
-            words = f"a computation of the kind {about.cost}{f', {times:.0f} times as large as usual' * (times > 1)}"
+            grid = about.cost == "evaluations" and not {"t", "mark_other"} & set(about.dims)
+            times = growth(function, options, grid=grid)
+            words = f"a computation of the kind {about.cost}"
             cost = TIMES[about.cost] * times if effort is None or math.isnan(effort.seconds) else effort.seconds
-            require_time(cost, seconds, words if effort is None else str(effort))
+            require_time(cost, seconds, *((words, times) if effort is None else (str(effort),)))
             result = run.cached(function, **options)
         others = [item for item in self._results.items() if item[0] != key]
         self._results = dict([*others, (key, result)][-RESULTS:])
         return result
 
 
-def growth(about: Registered, function: Callable[..., Any], options: Mapping[str, Any]) -> float:
-    """How many times its usual work an analysis has by its options; with points on each axis of a grid their square."""
+def growth(function: Callable[..., Any], options: Mapping[str, Any], *, grid: bool) -> float:
+    """How many times its usual work an analysis or a figure has by its options; of `points` of a grid, their square."""
     usual = {name: parameter.default for name, parameter in inspect.signature(function).parameters.items()}
-    grid = about.cost == "evaluations" and not {"t", "mark_other"} & set(about.dims)
-    stated = {name: value for name, value in options.items() if name in WORK and isinstance(value, int | float)}
-    shares = {name: max(1.0, value / usual[name]) for name, value in stated.items() if isinstance(usual[name], int)}
+    sizes = {name: len(value) if isinstance(value, list) else value for name, value in options.items()}
+    work = {name: size for name, size in sizes.items() if WORK.fullmatch(name) and isinstance(size, int | float)}
+    shares = {name: max(1.0, size / usual[name]) for name, size in work.items() if isinstance(usual.get(name), int)}
     return math.prod(share ** (2 if grid and name == "points" else 1) for name, share in shares.items())

@@ -26,6 +26,7 @@ from drift.simulation.compare import last_words, mean_of_last
 from drift.simulation.run_index import Row, index
 from drift.store.numpy_files import read_json
 from figures.assistants.json_values import RefusedQuestion, array, estimate, plain
+from figures.explore.work import stopping
 from figures.page.stage_round import cohort_values, round_losses
 from figures.page.why import why
 from figures.selection.groups import differing_names, grouped
@@ -49,7 +50,7 @@ class OpenedRuns:
 
     def open(self, name: str) -> Run:
         run = open_run(find(self._folder, name), data=self._data, task=self._task)
-        return replace(run, context=replace(run.context, store=self._store))
+        return replace(run, context=replace(run.context, store=self._store, progress=stopping.step))
 
 
 class RecordQuestions(OpenedRuns):
@@ -99,17 +100,14 @@ class RecordQuestions(OpenedRuns):
         Args:
             run: Name of a run.
             name: Name of the number, as describe_run lists it.
-            rounds: Some rounds; by default all.
+            rounds: Some rounds; negative ones count from the last. By default all.
         """
-        recorded = self.open(run).metrics()
+        opened = self.open(run)
+        recorded = opened.metrics()
         if name not in recorded:
             raise RefusedQuestion(plugins.unknown("number", name, sorted(map(str, recorded.data_vars))))
         values = recorded[name]
-        known = values["round"].values.tolist()
-        if absent := sorted(set(rounds) - set(known)):
-            ends = f"{known[0]} to {known[-1]}" if known else "none"
-            raise RefusedQuestion(f"run {run} has no round {absent[0]}; it has {ends}.")
-        return array(values.sel(round=list(rounds)) if rounds else values)
+        return array(values.sel(round=list(map(opened.require_round, rounds))) if rounds else values)
 
     def show_round(self, run: str, round: int) -> dict[str, Any]:
         """One round: losses of start, clients, aggregate and end, what each client costs, and why, in sentences.
@@ -163,6 +161,8 @@ class RecordQuestions(OpenedRuns):
         metrics = ("loss", *(("error",) if "error" in opened.task.metrics else ()))
         single = evaluate_models(opened, model, selected, metrics=metrics, groups=torch.arange(len(selected)))
         means = evaluate_models(opened, model, selected, metrics=metrics)
+        if not means["loss"].isfinite().all():
+            raise RefusedQuestion(f"weights are {dict(weights)}: the loss is not finite; give numbers about 1.")
         answers = {metric: estimate(means[metric][0], single[metric][0].flatten()) for metric in metrics}
         units = {"loss": opened.loss_units, "error": "fraction"}
         return {"model": name, "round": position, "split": split, "samples": len(selected), **answers, "units": units}

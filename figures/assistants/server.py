@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 import threading
 from collections.abc import Callable
 from contextlib import nullcontext
 from importlib.metadata import version
 from typing import Any
 
-from anyio import to_thread
+from anyio import Lock, get_cancelled_exc_class, to_thread
 from mcp import types
 from mcp.server.mcpserver import Image, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 
 from figures.assistants.questions import Questions
+from figures.explore.work import stopping
 from figures.texts import console
 
 INSTRUCTIONS = """Loss landscapes and client drift of federated learning: runs that fedscape has recorded.
@@ -23,8 +25,8 @@ Begin with list_runs. Losses have the unit that describe_run names, errors and a
 standard error or interval of a number where the answer has one. A tool that takes long is refused with its cost: tell
 the user, and call it again with `seconds` once they agree."""
 
-_TURN = threading.Lock()
-"""Tools are called in threads; pictures are drawn and models evaluated by one at a time. Lists wait for none."""
+_DRAWING, _NUMBERS = threading.Lock(), itertools.count()
+"""Matplotlib draws one picture at a time, also while a cancelled one comes to its end."""
 
 TOOLS = (
     *("list_runs", "describe_run", "read_numbers", "show_round", "evaluate"),
@@ -43,26 +45,36 @@ def server(questions: Questions, *, store: bool) -> MCPServer[Any]:
     answering: MCPServer[Any] = MCPServer(
         "fedscape", version=version("fedscape"), instructions=INSTRUCTIONS, log_level="WARNING"
     )
+    turn = Lock()
     for name in TOOLS:
         tool = getattr(questions, name)
         hints = types.ToolAnnotations(
             read_only_hint=not store, destructive_hint=False, idempotent_hint=True, open_world_hint=False
         )
-        called, structured = _answered(tool), False if name == "draw" else None
+        called, structured = _answered(tool, turn), False if name == "draw" else None
         answering.add_tool(called, description=inspect.getdoc(tool), annotations=hints, structured_output=structured)
     return answering
 
 
-def _answered(tool: Callable[..., Any]) -> Callable[..., Any]:
-    """A tool in a thread, which the end of standard input abandons; what it raises is one line, without a traceback."""
+def _answered(tool: Callable[..., Any], turn: Lock) -> Callable[..., Any]:
+    """A tool in a thread, in its turn; lists wait for none. What it raises is one line, without a traceback.
+
+    A cancelled call, and that at the end of standard input, gives up its turn at once and ends at its next step.
+    """
 
     @functools.wraps(tool)
     async def answered(*arguments: Any, **options: Any) -> Any:
-        return await to_thread.run_sync(lambda: answer(*arguments, **options), abandon_on_cancel=True)
+        number = next(_NUMBERS)
+        async with nullcontext() if tool.__name__.startswith("list_") else turn:
+            try:
+                return await to_thread.run_sync(lambda: answer(number, *arguments, **options), abandon_on_cancel=True)
+            except get_cancelled_exc_class():
+                stopping.stop(number)
+                raise
 
-    def answer(*arguments: Any, **options: Any) -> Any:
+    def answer(number: int, /, *arguments: Any, **options: Any) -> Any:
         try:
-            with nullcontext() if tool.__name__.startswith("list_") else _TURN:
+            with stopping.call(number, lambda *step: None), _DRAWING if tool.__name__ == "draw" else nullcontext():
                 result = tool(*arguments, **options)
         except Exception as reason:
             text = str(reason.args[0]) if isinstance(reason, KeyError) and reason.args else str(reason)

@@ -30,9 +30,8 @@ def bubbles(ds: xr.Dataset, *, ax: Axes | None = None, largest: float = 60, **lo
     rows, columns = np.nonzero(counts.values > 0)
     positions, samples = ds.client.values[rows], counts.values[rows, columns]
     put_bubbles(ax, positions, columns, samples, ds["class"].values, largest=largest, most=LABELS, **look)
-    style.name_axes(ax, "client", integers=10)
     ax.margins(0.04, 0.08)
-    return ax
+    return style.name_axes(ax, "client", integers=10)
 
 
 def put_bubbles(
@@ -62,7 +61,6 @@ def class_bars(
     variable: str = "cohort_share",
     over: str = "round",
     top: float = 1.0,
-    bar: Axes | None = None,
 ) -> Axes:
     """Stacked bars of class shares, one bar per round (or client), their parts named; of many bars a map.
 
@@ -75,7 +73,6 @@ def class_bars(
         variable: Variable of `ds` to draw.
         over: Dimension along the horizontal axis.
         top: Share at the upper end of the colours of a map.
-        bar: An empty panel for the one colour bar of several maps; by default each has its own beside it.
     """
     shares = require_values(ds[variable].transpose(over, "class"))
     ax = style.axes(ax)
@@ -85,9 +82,7 @@ def class_bars(
         look: dict[str, Any] = {"shading": "nearest", "cmap": style.sequential(), "vmin": 0, "rasterized": True}
         mesh = ax.pcolormesh(positions, np.arange(len(names)), shares.values.T, vmax=top, **look)
         name_ticks(ax.yaxis, names)
-        if bar is None or not bar.child_axes:
-            location: dict[str, Any] = {"ax": ax} if bar is None else {"cax": bar.inset_axes((0.0, 0.0, 0.07, 1.0))}
-            cast(Figure, ax.figure).colorbar(mesh, label=textwrap.fill(style.text(shares), 24), **location)
+        cast(Figure, ax.figure).colorbar(mesh, label=textwrap.fill(style.text(shares), 24), ax=ax)
         return style.name_axes(ax, over, "class", integers=6)
     bottom = np.zeros(len(positions))
     numbered = max(len(str(name)) for name in shares["class"].values) > 3

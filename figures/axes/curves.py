@@ -32,12 +32,10 @@ def curve(
 
     Args:
         ax: Axes to draw into; the current ones of pyplot by default.
-        variable: Variable of `ds` to draw.
-        ds: The variable over `over`, the dimension along the horizontal axis, and perhaps `algorithm` and `seed`.
-        log: Logarithmic vertical axis.
-        names: Methods appear in the legend.
-        label: Of the vertical axis, in place of the name of the variable.
-        level: Where a thin line marks a value, such as 0.
+        variable: Of `ds`.
+        ds, over: The variable over `over`, the dimension along the horizontal axis, perhaps `algorithm` and `seed`.
+        log, names: Logarithmic vertical axis; methods appear in the legend.
+        label, level: Of the vertical axis, in place of the name of the variable; where a thin line marks a value.
         look: Passed to `Axes.plot` for every line; any `marker` stands for that of the method.
 
     Raises:
@@ -69,8 +67,7 @@ def mark_level(ax: Axes, level: float = 0.0) -> None:
     ax.axhline(level, color="#555555", linewidth=0.6, zorder=1)
 
 
-MOVING = WeakKeyDictionary[Line2D, str]()
-"""What lines are means of, in words, such as "moving mean of 9 rounds"."""
+MOVING = WeakKeyDictionary[Line2D, str]()  # lines that are moving means, in words
 DOTS: dict[str, Any] = {"marker": "o", "markersize": 2.5}
 """Look of curves through few values."""
 
@@ -103,8 +100,8 @@ def line_with_band(
     """The mean line of values over the dimension `across`, and what varies over it.
 
     Seeds below five are a thin line each; from five on, the mean has its 95 % t interval. On a logarithmic axis mean
-    and interval are geometric. Other dimensions have a band of one standard deviation. What is drawn is
-    remembered for the legend (`band`). Points without a value are left out; a single value is shown as a dot.
+    and interval are geometric. Other dimensions have a band of one standard deviation. The legend tells which (`band`).
+    Points without a value are left out; a single value is shown as a dot.
 
     Args:
         values: Over `over`, and perhaps `across`.
@@ -112,13 +109,7 @@ def line_with_band(
         log: Whether the axis is logarithmic.
         look: Passed to `Axes.plot`, but `smooth`: rounds of a moving mean in place of those of the look, 0 for none.
     """
-    drawing, smooth, moving = current(), look.pop("smooth", None), "moving mean" * str(values.name).endswith("_smooth")
-    if over.endswith("round") and (rounds := smooth if smooth is not None else drawing.take("smooth")):
-        every = values.reindex({over: np.arange(int(values[over][0]), int(values[over][-1]) + 1)})
-        if rounds > every.sizes[over]:
-            raise ValueError(f"smooth is {rounds}, and a line has {every.sizes[over]} rounds; give at most as many.")
-        values = every.rolling({over: rounds}, center=True, min_periods=1).mean().where(values.notnull())
-        drawing.remark(moving := f"moving mean of {rounds} rounds")
+    drawing, values = current(), smoothed(values, over, look.pop("smooth", None))
     values = values.transpose(*(name for name in (across, over) if name in values.dims))
     table = np.atleast_2d(values.values.astype(float))
     table = table[~np.isnan(table).all(1)] if np.isfinite(table).any() else table[:0]
@@ -132,14 +123,12 @@ def line_with_band(
     kind = _kind(drawing, len(table), across)
     middle, low, high = _summary(table, kind, log)
     style.name_axes(ax, integers=5 if over.endswith("round") else None)
-    if len(x) == 1:
-        look = {"marker": "o", "markersize": 3, **look}
+    look = {"marker": "o", "markersize": 3, **look} if len(x) == 1 else look
     (line,) = ax.plot(x, middle, **look)
-    MOVING[line] = moving
+    MOVING[line] = str(values.attrs.get("moving", "moving mean" * str(values.name).endswith("_smooth")))
     if kind == "lines":
         dash = look.get("linestyle") or "-"
-        for row in table:
-            ax.plot(x, row, color=line.get_color(), ls=dash, lw=0.5, alpha=0.45, zorder=line.get_zorder() - 0.2)
+        ax.plot(x, table.T, color=line.get_color(), ls=dash, lw=0.5, alpha=0.45, zorder=line.get_zorder() - 0.2)
     elif kind:
         if "accuracy" in str(values.name) and np.nanmax(table) <= 1 < np.nanmax(high):
             high = np.minimum(high, 1)
@@ -147,6 +136,18 @@ def line_with_band(
         ax.fill_between(x, low, high, color=line.get_color(), alpha=0.18, linewidth=0)
     if kind and across == "seed":
         drawing.remark(f"{_TEXTS[kind].format(count=len(table))}{', geometric on a logarithmic axis' * log}")
+
+
+def smoothed(values: xr.DataArray, over: str = "round", rounds: int | None = None) -> xr.DataArray:
+    """The centred moving mean of values over rounds that the look asks for, or one of so many rounds; 0 for none."""
+    if not over.endswith("round") or not (rounds := current().take("smooth") if rounds is None else rounds):
+        return values
+    every = values.reindex({over: np.arange(int(values[over][0]), int(values[over][-1]) + 1)})
+    if rounds > every.sizes[over]:
+        raise ValueError(f"smooth is {rounds}, and a line has {every.sizes[over]} rounds; give at most as many.")
+    current().remark(moving := f"moving mean of {rounds} rounds")
+    means = every.rolling({over: rounds}, center=True, min_periods=1).mean().where(values.notnull())
+    return means.assign_attrs(moving=moving)
 
 
 def remark_gaps(table: np.ndarray) -> None:
@@ -160,8 +161,7 @@ def seeds_at(values: np.ndarray, x: float, ax: Axes, *, log: bool = False) -> No
     """What varies over the seeds at one place: a dot per seed below five, from five on the 95 % t interval of the mean.
 
     Args:
-        values: One number per seed; NaN are left out.
-        x: Horizontal.
+        values, x: One number per seed, NaN left out; horizontal place.
         log: Whether the interval is that of the geometric mean, of positive values.
     """
     drawing, values = current(), values[~np.isnan(values)]

@@ -6,7 +6,9 @@ import textwrap
 from typing import Any
 
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
 from matplotlib.layout_engine import ConstrainedLayoutEngine, TightLayoutEngine
+from matplotlib.textpath import text_to_path
 from matplotlib.transforms import ScaledTranslation
 
 from figures.axes.legends import move_legends
@@ -16,6 +18,7 @@ _LABEL = "footnote"
 """Label of the texts that are footnotes."""
 
 
+@style.styled
 def footnote(figure: Figure, text: str) -> None:
     """Add small text below a figure, which becomes taller by it; a second footnote is placed above the first.
 
@@ -24,9 +27,12 @@ def footnote(figure: Figure, text: str) -> None:
         text: Plain; lines longer than the figure is wide are wrapped.
     """
     width = figure.get_figwidth()
-    most = int(width / (0.56 * style.small() / 72))
     unbroken = text.replace(" \N{MIDDLE DOT}", "\N{NO-BREAK SPACE}\N{MIDDLE DOT}")  # no line begins with a dot
-    lines = [line for phrase in unbroken.splitlines() for line in textwrap.wrap(phrase, most)]
+    font = FontProperties(size=style.small())
+    for most in range(int(width / (0.4 * style.small() / 72)), 0, -1):  # the longest lines that fit
+        lines = [line for phrase in unbroken.splitlines() for line in textwrap.wrap(phrase, most)]
+        if all(text_to_path.get_text_width_height_descent(line, font, False)[0] < 68 * width - 6 for line in lines):
+            break
     if not lines:
         return
     below = sum(_height(note.get_text()) for note in figure.texts if note.get_label() == _LABEL)
@@ -34,8 +40,7 @@ def footnote(figure: Figure, text: str) -> None:
     spilled = 0.0 if below or figure.get_layout_engine() else max(0.0, -float(figure.get_tightbbox().y0))
     _grow(figure, _height(note) + spilled)
     look: dict[str, Any] = {"fontsize": style.small(), "color": "#444444", "va": "bottom", "linespacing": 1.25}
-    with style.context():
-        figure.text(0.04, below + 0.03, style.literal(note), transform=figure.dpi_scale_trans, label=_LABEL, **look)
+    figure.text(0.04, below + 0.03, style.literal(note), transform=figure.dpi_scale_trans, label=_LABEL, **look)
 
 
 def _height(note: str) -> float:

@@ -134,7 +134,7 @@ def _comment(path: Path) -> str:
 
 
 def _analyses() -> list[dict[str, str]]:
-    from figures.commands.analyse import analyses
+    from drift.runs.registry import registered
 
     return [
         {
@@ -145,5 +145,5 @@ def _analyses() -> list[dict[str, str]]:
             "cost": analysis.cost,
             "module": analysis.module,
         }
-        for analysis in analyses().values()
+        for analysis in registered().values()
     ] + offered("drift.analyses")

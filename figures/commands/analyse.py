@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from drift.runs.run import Run
     from drift.simulation.many_results import Opening
-    from figures.commands.analyse_rounds import RunRound
 
 SHORT = {"plane": "round_plane", "eigenvalues": "eigen_rounds"}
 
@@ -80,7 +79,7 @@ def analyse(
         metric: Function of your own, (outputs, targets) -> one value per sample, that planes and lines are evaluated
             with in addition to the loss. May be repeated. By default none.
     """
-    known = analyses()
+    known = registered()
     if name not in known:  # what is built in comes first
         name = outside.entry_points("drift.analyses").get(name, name)
     analysis = None if outside.is_outside(name) else _registered(name, known)
@@ -137,7 +136,7 @@ def _single(
 
 
 def _several(
-    addresses: Sequence[RunRound],
+    addresses: Sequence[analyse_rounds.RunRound],
     function: Callable[..., xr.Dataset],
     reference: str,
     options: dict[str, Any],
@@ -195,8 +194,3 @@ def _registered(name: str, known: Mapping[str, Registered]) -> Registered:
     if (analysis := known.get(SHORT.get(plain, plain))) is None:
         raise ValueError(plugins.unknown("analysis", name, [*known, *SHORT, *outside.entry_points("drift.analyses")]))
     return analysis
-
-
-def analyses() -> dict[str, Registered]:
-    """Every analysis by name; nothing heavy is imported."""
-    return registered()

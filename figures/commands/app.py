@@ -1,7 +1,5 @@
 """The command `fedscape` without its verbs: name, help, exit codes."""
 
-from __future__ import annotations
-
 from cyclopts import App
 
 from landscape.plugins.public_names import version

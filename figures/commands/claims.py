@@ -27,6 +27,7 @@ COLUMNS = {
     "holm": "p, Holm",
     "seeds": "seeds",
 }
+OF_VERDICT = ("printed", "p", "holm", "family", "seeds", "setting", "reason", "short")
 
 
 def claims(
@@ -52,9 +53,9 @@ def claims(
     Without a printed effect, "sign agrees" and "no less" stand for "agrees".
 
     "p, Holm" belongs to the test that decided. It is adjusted for all tests that could decide a claim: of all papers
-    with --files, of the papers named for runs. The JSON (--json) has more about each claim: its figure in the gallery,
-    and why it is not tested. The files of a campaign (fedscape reproduce) stand for its runs. Only they are compared
-    with the paper's effects, which belong to a setting.
+    with --files, of the papers named for runs. With --claim, the words of a claim and the command that repeats its runs
+    follow. The JSON (--json) also has its figure in the gallery, and why it is not tested. The files of a campaign
+    (fedscape reproduce) stand for its runs. Only they are compared with the paper's effects, which belong to a setting.
 
     Example: `fedscape claims runs --paper ima`
 
@@ -81,12 +82,14 @@ def claims(
     tested = [verdict for verdict in verdicts if verdict.seeds]
     columns = {name: title for name, title in COLUMNS.items() if files or name not in ("setting", "printed")}
     console.table([_short(verdict) for verdict in tested], columns, empty="no claim could be tested.")
-    for verdict in tested:
-        if verdict.short:
-            taken = f"{verdict.claim.name}, {verdict.setting}: {verdict.claim.instead} of {verdict.short} runs"
+    for row in tested:
+        if claim:
+            console.put(f"{row.claim.item}: {row.claim.statement}. Effect: {row.claim.effect}. {_repeat(row)}".rstrip())
+        if row.short:
+            taken = f"{row.claim.name}, {row.setting}: {row.claim.instead} of {row.short} runs"
             console.put(f"{taken}, whose files lack the rest; fedscape reproduce measures them again.")
-        elif verdict.reason and verdict.holm == verdict.holm:
-            console.put(f"{verdict.claim.name}, {verdict.setting}: {verdict.reason}.")
+        elif row.reason and row.holm == row.holm:
+            console.put(f"{row.claim.name}, {row.setting}: {row.reason}.")
     if untested := [verdict for verdict in verdicts if not verdict.seeds]:
         console.put(f"not tested with these runs: {', '.join(verdict.claim.name for verdict in untested)}")
         console.say(f"why: fedscape claims {f'--files {files}' if files else 'RUNS'} --json")
@@ -133,23 +136,24 @@ def _short(verdict: Verdict) -> dict[str, Any]:
 
 def _full(verdict: Verdict) -> dict[str, Any]:
     claim, interval = verdict.claim, verdict.interval
-    about = {name: getattr(claim, name) for name in ("name", "item", "statement", "unit", "test", "margin")}
-    numbers = dict(zip(("effect", "low", "high"), interval.shown, strict=True))
-    more = {
-        name: getattr(verdict, name)
-        for name in ("printed", "p", "holm", "family", "seeds", "setting", "reason", "short")
-    }
     return {
-        **about,
+        **{name: getattr(claim, name) for name in ("name", "item", "statement", "unit", "test", "margin")},
         "measure": claim.effect,
         "picture": picture(claim.name.partition("-")[0], claim.item),
         "verdict": verdict.outcome,
         "wording": verdict.wording,
         "instead": claim.instead if verdict.short else "",
-        **numbers,
+        **dict(zip(("effect", "low", "high"), interval.shown, strict=True)),
         "interval": f"Student's t over {'Fisher z' if interval.fisher else 'paired differences'}, one per seed",
-        **more,
+        **{name: getattr(verdict, name) for name in OF_VERDICT},
+        "repeat": _repeat(verdict),
     }
+
+
+def _repeat(verdict: Verdict) -> str:
+    """The command that trains and measures the runs of a row again; "" for runs that no plan has."""
+    again = f"fedscape reproduce --item {verdict.setting.replace(', ', ' --item ')} --files again"
+    return again if verdict.setting else ""
 
 
 def picture(paper: str, section: str) -> str:
@@ -158,5 +162,4 @@ def picture(paper: str, section: str) -> str:
 
     kind, name = next(iter(re.findall(r"(Fig\.|Table)s?\.? (\w+)", section.replace("Figs.", "Fig."))), ("", ""))
     items = [item for item in load(paper).items if name and item.item.startswith(f"{kind} {name}")]
-    exact = [item for item in items if item.item == f"{kind} {name}"]
-    return next((item.figure for item in exact + items), "")
+    return next((item.figure for item in sorted(items, key=lambda item: item.item != f"{kind} {name}")), "")

@@ -146,9 +146,9 @@ def experiment_names(context: CompletionContext) -> list[str]:
 
 def analysis_names(context: CompletionContext) -> list[str]:
     """Names of analyses, for completion."""
-    from figures.commands.analyse import analyses
+    from drift.runs.registry import registered
 
-    return list(analyses())
+    return list(registered())
 
 
 def method_names(context: CompletionContext) -> list[str]:

@@ -7,10 +7,6 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    pass
 
 
 def require_names(experiment: str, *settings: Sequence[str] | None) -> None:

@@ -29,6 +29,7 @@ from figures.texts import console
 
 if TYPE_CHECKING:
     from drift.runs.run import Run
+    from drift.simulation.compare import RunProgress
     from drift.simulation.crossed_settings import RefusedSettings
     from drift.store.round_record import Round
 
@@ -203,7 +204,3 @@ def _line(record: Round, total: int) -> str:
     if "excluded" in record.extras:
         words.append(f"excluded as non-finite: clients {record.extras['excluded'].tolist()}")
     return "  ".join(words)
-
-
-if TYPE_CHECKING:
-    from drift.simulation.compare import RunProgress

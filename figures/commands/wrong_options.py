@@ -7,26 +7,13 @@ import re
 import shlex
 from collections.abc import Callable, Iterable
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
-from cyclopts import (
-    App,
-    CoercionError,
-    ConsumeMultipleError,
-    CycloptsError,
-    MissingArgumentError,
-    RepeatArgumentError,
-    UnknownCommandError,
-    UnknownOptionError,
-    UnusedCliTokensError,
-    ValidationError,
-)
+import cyclopts
+from cyclopts import App, Argument, CycloptsError
 
 from landscape import plugins
 from landscape.plugins.unknown_names import LISTED_BY
-
-if TYPE_CHECKING:
-    from cyclopts import Argument
 
 EXAMPLE = re.compile(r"Example: `(fedscape [^`]+)`")
 """How a command's docstring gives its example."""
@@ -49,7 +36,7 @@ def line(error: CycloptsError, app: App) -> str:
     here = app
     for word in chain:
         here = here[word]
-    if isinstance(error, UnknownCommandError):
+    if isinstance(error, cyclopts.UnknownCommandError):
         return _no_command((error.unused_tokens or [""])[0], name, app, here, page)
     options = _options(here)
     if option := _unknown_option(error, options):
@@ -73,29 +60,33 @@ def commands(app: App, chain: tuple[str, ...] = ()) -> dict[tuple[str, ...], App
 
 
 def _message(error: CycloptsError, name: str, here: App) -> str:
-    if isinstance(error, UnusedCliTokensError):
+    if isinstance(error, cyclopts.UnusedCliTokensError):
         taken = [option.name for option in here.assemble_argument_collection() if not option.field_info.is_keyword]
         takes = f"only {' '.join(taken)}" if taken else "no argument"
         extra = " ".join(error.unused_tokens or [])
         return f"unexpected argument {extra!r}; {name} takes {takes} beside its options."
-    if isinstance(error, RepeatArgumentError):
+    if isinstance(error, cyclopts.RepeatArgumentError):
         return f"{name} is given {error.token.keyword} more than once; give it once."
     argument = error.argument
     if argument is None:
         return f"{name}: {' '.join(str(error).split())}"
     about = _about(argument.name, here)
-    if isinstance(error, MissingArgumentError):
+    if isinstance(error, cyclopts.MissingArgumentError):
         return _missing_argument(error, argument, name, here, about)
-    if isinstance(error, ValidationError):
+    if isinstance(error, cyclopts.ValidationError):
         value = argument.tokens[0].value if argument.tokens else error.value
         return f"{argument.name} of {name} is {value!r}; {error.exception_message} {about}"
-    if isinstance(error, CoercionError):
+    if isinstance(error, cyclopts.CoercionError):
         return _wrong_type(error, argument, name, about)
     return f"{name}: {' '.join(str(error).split())}"
 
 
-def _missing_argument(error: MissingArgumentError, argument: Argument, name: str, here: App, about: str) -> str:
-    option = error.keyword or (argument.name if isinstance(error, ConsumeMultipleError) or argument.tokens else "")
+def _missing_argument(
+    error: cyclopts.MissingArgumentError, argument: Argument, name: str, here: App, about: str
+) -> str:
+    option = error.keyword or (
+        argument.name if isinstance(error, cyclopts.ConsumeMultipleError) or argument.tokens else ""
+    )
     problem = f"{option} of {name} is given without a value." if option else f"{name} needs {argument.name}."
     command = example(here.default_command)
     took = "" if option else _took_several(error.root_input_tokens or [], here)
@@ -121,7 +112,7 @@ def _took_several(tokens: list[str], here: App) -> str:
     return f" {tokens[at]} takes all words that follow it; write it last: {shlex.join(['fedscape', *ordered])}."
 
 
-def _wrong_type(error: CoercionError, argument: Argument, name: str, about: str) -> str:
+def _wrong_type(error: cyclopts.CoercionError, argument: Argument, name: str, about: str) -> str:
     value = error.token.value if error.token else ""
     if get_origin(error.target_type) is Literal:
         listing = LISTED_BY.get(value.removesuffix("s"))
@@ -145,9 +136,9 @@ def _no_command(token: str, name: str, app: App, here: App, page: str) -> str:
 
 def _unknown_option(error: CycloptsError, options: Iterable[str]) -> str:
     """The unknown option; cyclopts often reports a mistyped one as another that is missing."""
-    if isinstance(error, UnknownOptionError):
+    if isinstance(error, cyclopts.UnknownOptionError):
         return error.token.keyword or error.token.value
-    if isinstance(error, MissingArgumentError) and error.keyword is None:
+    if isinstance(error, cyclopts.MissingArgumentError) and error.keyword is None:
         tokens = [token.partition("=")[0] for token in error.unused_tokens or ()]
         return next((token for token in tokens if re.match("--?[a-zA-Z]", token) and token not in options), "")
     return ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -9,34 +10,22 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from drift.runs.run import Run
+from figures.explore.answers.run_entry import able
+from figures.explore.work.open_runs import OpenRuns
+from figures.page.front_end import STAGE
 from landscape.plugins import unknown
 
-WORDS = {
-    "round": r"\d+",
-    "look": ".+",
-    "view": "map|relief|difference|path",
-    "metric": r"loss|error|class \d+",
-    "axes": "same|own",
-    "split": r"test|train|proxy|client \d+",
-    "points": "9|15|25|41",
-    "samples": "200|1000|5000|all",
-    "client": r"\d+",
-    "top": ".+",
-    "below": ".+",
-    "smooth": "1|3|5|9|21",
-    "model": ".+",
-    "figure": ".+",
-}
-"""Fields that are one word or number each, and what they accept (regular expressions)."""
+ACCEPTED = json.loads((STAGE / "fields.json").read_text(encoding="utf-8"))
+"""What the page accepts: fields that are one word or number each, landscapes at most, and the largest weight."""
 
-FIELDS = (*WORDS, "runs", "point", "weights", "gamma")
+FIELDS = (*ACCEPTED["fields"], "runs", "point", "weights", "gamma")
 
 
 def selection_of(address: str) -> dict[str, Any]:
     """Fields that an address states: whole numbers, texts, names of runs, a point (u, v), weights by client."""
     words = _words(address)
-    stated: dict[str, Any] = {name: unquote(text) for name, text in words.items() if name in WORDS}
-    stated = {name: int(text) if text.isdecimal() else text for name, text in stated.items()}
+    known = {name: unquote(text) for name, text in words.items() if name in FIELDS}
+    stated: dict[str, Any] = {name: int(text) if text.isdecimal() else text for name, text in known.items()}
     if "runs" in words:
         stated["runs"] = [unquote(text) for text in words["runs"].split(",")]
     if "at" in words:
@@ -49,16 +38,17 @@ def selection_of(address: str) -> dict[str, Any]:
     return {name: stated[name] for name in FIELDS if name in stated}
 
 
-def address_of(before: str, fields: Mapping[str, Any], runs: Sequence[str]) -> str:
+def address_of(before: str, fields: Mapping[str, Any], runs: OpenRuns) -> str:
     """An address with some fields changed.
 
     Args:
         before: The address before.
         fields: Values by name; None takes a field back. Weights are those of the clients of `round` and `look`.
-        runs: Names of all runs.
+        runs: All runs.
 
     Raises:
-        ValueError: If there is no such field, or it does not accept the value.
+        ValueError: If there is no such field, it does not accept the value, or the runs on the stage have no such
+            round or client; the page says the same of its address.
     """
     words = _words(before)
     for name, value in fields.items():
@@ -69,12 +59,18 @@ def address_of(before: str, fields: Mapping[str, Any], runs: Sequence[str]) -> s
         if value is None or name in ("weights", "gamma"):
             continue
         several = name in ("runs", "point") and not isinstance(value, str | Run)
-        texts = [_text(name, item, runs) for item in (value if several else [value])]
+        texts = [_text(name, item, runs.names) for item in (value if several else [value])]
         if name == "point" and len(texts) != 2:
             raise ValueError(f"point is {value!r}; give two numbers: u and v, distances on the plane.")
+        if name == "runs" and not 0 < len(texts) <= ACCEPTED["most"]:
+            raise ValueError(f"runs are {', '.join(texts) or 'none'}; give 1 to {ACCEPTED['most']}.")
         words[word] = ",".join(quote(text, safe="") for text in texts)
+    shown = words.get("runs", "").split(",")
+    if fields.get("look") is not None and "runs" not in fields and shown != [""] and words["look"] not in shown:
+        words["runs"] = ",".join([*shown[-ACCEPTED["most"] + 1 :], words["look"]])
+    _require_there(words, fields, runs)
     if fields.get("weights") is not None:
-        words["mix"] = _mix(words, fields["weights"], fields.get("gamma", 1))
+        words["mix"] = _mix(words, fields["weights"], fields.get("gamma", 1), runs)
     return "#" + "&".join(f"{name}={text}" for name, text in words.items()) if words else ""
 
 
@@ -93,30 +89,55 @@ def _text(name: str, value: Any, runs: Sequence[str]) -> str:
     text = str(value.folder.name if isinstance(value, Run) else value)
     if name in ("runs", "look") and text not in runs:
         raise ValueError(unknown("run of this explorer", text, runs))
-    if name in WORDS and not re.fullmatch(WORDS[name], text):
-        raise ValueError(f"{name} is {value!r}; it takes {WORDS[name]}.")
+    if about := ACCEPTED["fields"].get(name):
+        choices = about.get("one", [])
+        if text not in choices and not re.fullmatch(about.get("pattern", "(?!)"), text):
+            raise ValueError(f"{name} is {value!r}; give {about.get('words') or ', '.join(choices)}.")
     return text
 
 
-def _number(name: str, value: Any) -> str:
+def _require_there(words: Mapping[str, str], fields: Mapping[str, Any], runs: OpenRuns) -> None:
+    """See that the runs on the stage, all where none are stated, have what is given.
+
+    Raises:
+        ValueError: If they have no such round or client, or the run that is looked at is not among them.
+    """
+    stated = [unquote(text) for text in words.get("runs", "").split(",") if text]
+    if stated and "look" in words and (look := unquote(words["look"])) not in stated:
+        raise ValueError(f"look is {look!r}; give a run on the stage: {', '.join(stated)}.")
+    records = {name: runs.recorded(name) for name in stated or runs.names if {"round", "client"} & fields.keys()}
+    shown = [run for name, run in records.items() if not runs.problem(name)]
+    rounds = sorted({index for run in shown if fields.get("round") is not None for index in able(run)})
+    if fields.get("round") is not None and int(words["round"]) not in rounds:
+        there = f"give one that has a landscape: {rounds[0]} to {rounds[-1]}" if rounds else "none has a landscape"
+        raise ValueError(f"round is {fields['round']!r}; {there}.")
+    number = max((run.experiment.clients.number for run in shown), default=0)
+    if fields.get("client") is not None and int(words["client"]) >= number > 0:
+        raise ValueError(f"client is {fields['client']!r}; give 0 to {number - 1}.")
+
+
+def _number(name: str, value: Any, most: float = 1e30) -> str:
     try:
         number = float(value)
     except (TypeError, ValueError):
         number = math.nan
-    if not math.isfinite(number):
-        raise ValueError(f"{name} is {value!r}; give a finite number.")
+    if not abs(number) <= most:
+        raise ValueError(f"{name} is {value!r}; give a number of at most {most:g}.")
     return f"{number:.6g}"
 
 
-def _mix(words: Mapping[str, str], weights: Any, gamma: Any) -> str:
+def _mix(words: Mapping[str, str], weights: Any, gamma: Any, runs: OpenRuns) -> str:
     """Weights of the clients of a run and round, as an address has them.
 
     Raises:
-        ValueError: If run and round are not known, or a weight is no number.
+        ValueError: If run and round are not known, a weight is no number, or they are those of other clients.
     """
     if not {"look", "round"} <= words.keys():
         raise ValueError("weights belong to a run and a round; give look= and round= with them.")
     if not isinstance(weights, Mapping) or not weights:
         raise ValueError(f"weights is {weights!r}; give a number by client, such as {{3: 0.4, 9: 0.6}}.")
-    pairs = [f"{int(client)}:{_number('weights', weight)}" for client, weight in weights.items()]
-    return ",".join([words["look"], words["round"], _number("gamma", gamma), *pairs])
+    ids = list(map(str, sorted(runs.recorded(unquote(words["look"])).round(int(words["round"])).ids.tolist())))
+    if sorted(map(str, weights)) != sorted(ids):
+        raise ValueError(f"weights are of clients {', '.join(map(str, weights))}; give those of {', '.join(ids)}.")
+    pairs = [f"{client}:{_number('weights', weight, ACCEPTED['largest'])}" for client, weight in weights.items()]
+    return ",".join([words["look"], words["round"], _number("gamma", gamma, ACCEPTED["largest"]), *pairs])

@@ -65,7 +65,7 @@ class Explorer(anywidget.AnyWidget):
         Raises:
             ValueError: If there is no such field, or it does not accept the value.
         """
-        self.address = address_of(self.address, fields, self.workspace.runs.names)
+        self.address = address_of(self.address, fields, self.workspace.runs)
         return self
 
     def close(self) -> None:

@@ -226,9 +226,8 @@ def _listen(server: HTTPServer, ports: Sequence[int], host: str) -> int:
         try:
             sockets = bind_sockets(port, address=host)
         except OSError as reason:
-            why = reason.strerror or str(reason)
-            message = f"cannot listen on port {port} of {host}: {why}. Give another --port (0: a free one) or --host."
-            problem = ValueError(message)
+            why = f"cannot listen on port {port} of {host}: {reason.strerror or reason}"
+            problem = ValueError(f"{why}. Give another --port (0: a free one) or --host.")
             continue
         server.add_sockets(sockets)
         return int(sockets[0].getsockname()[1])

@@ -128,14 +128,12 @@ def plain_line(reason: Exception) -> str:
     words = one_line(reason)
     if isinstance(reason, OSError) and reason.strerror:
         return f"{reason.filename or 'a file'}: {reason.strerror}. Is the disk full, or the folder gone or locked?"
-    if isinstance(reason, (LostProcess, *PROBLEMS)) and not isinstance(
-        reason, KeyError | IndexError | TypeError | AttributeError
-    ):
+    bugs = KeyError | IndexError | TypeError | AttributeError
+    if isinstance(reason, (LostProcess, *PROBLEMS)) and not isinstance(reason, bugs):
         return words
     traceback.print_exception(reason, file=sys.stderr)
     return f"an error of fedscape, {type(reason).__name__}: {words}. The terminal has more."
 
 
 def _job(job: LongJob) -> dict[str, Any]:
-    left = job.seconds_left
-    return {"job": job.number, "title": job.title, "done": job.done, "total": job.total, "left": left}
+    return {"job": job.number, "title": job.title, "done": job.done, "total": job.total, "left": job.seconds_left}

@@ -134,9 +134,9 @@ class _Panel:
         label = f"{palette.label(relived.run.label)}, round {relived.index}"
         figure.text(self.left + 0.02, 0.93, label, fontsize=14, color=self.ink)
         identity = add_identity(xr.Dataset(), [relived.run], [relived.run], {}).attrs
-        notes = textwrap.fill("; ".join(relived.notes), int(190 * self.width))
+        notes = textwrap.fill("; ".join(relived.notes), int(160 * self.width))
         text = f"{identity['identity_data']}, {identity['identity_partition']}\n{notes}"
-        figure.text(self.left + 0.02, 0.015, text, fontsize=5.5, color=self.ink, alpha=0.7, va="bottom")
+        figure.text(self.left + 0.02, 0.015, text, fontsize=6.5, color=self.ink, alpha=0.8, va="bottom")
 
     def draw(self, ax: Axes, time: float) -> None:
         """What moves, at a time from 0 to 1, into axes in pixels."""
@@ -160,13 +160,8 @@ class _Panel:
         elif back >= 1:
             names, points = ["new global model"], [end]
             wave = eased(time, SNAP[1], SNAP[1] + 0.08)
-            ring: dict[str, Any] = {
-                "markerfacecolor": "none",
-                "markeredgecolor": MEAN,
-                "alpha": 1 - wave,
-                "markeredgewidth": 2,
-            }
-            ax.plot(*end, marker="o", markersize=size + 60 * wave, zorder=6, **ring)
+            ring: dict[str, Any] = {"markerfacecolor": "none", "markeredgecolor": MEAN, "markeredgewidth": 2}
+            ax.plot(*end, marker="o", markersize=size + 60 * wave, alpha=1 - wave, zorder=6, **ring)
             ax.plot(*end, color=MEAN, markersize=1.3 * size, zorder=6, **dots)
         write_names(ax, np.array(points)[: len(names)], names, size=size)
         (_, wide), (_, tall) = ax.get_xlim(), ax.get_ylim()

@@ -14,14 +14,15 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 
-from drift.analyses.landscapes import minima, planes
+from drift.analyses.landscapes import minima, planes, sweeps
+from drift.analyses.per_round import selected_rounds
 from drift.runs.run import Run
 from figures.axes.colour_bars import clipped, colorbar, common_levels
 from figures.axes.surfaces import contour
 from figures.gallery import _runs
 from figures.looks import style
 
-MARGINS = (0.3, 0.8)
+MARGINS = (0.3, 0.8, 2.0)
 """Around three global models, as fractions of their box."""
 
 OWN_SCALE = "own scale"
@@ -48,12 +49,16 @@ def of_round(run: Run, round: int | None) -> dict[str, Any]:
 def early_and_last(run: Run, rounds: Sequence[int] | None) -> list[int]:
     """The rounds that are named, or an early one and the last one that kept three clients."""
     stored = _runs.rounds_with_clients(run, least=3)
-    return sorted({stored[len(stored) // 10], stored[-1]}) if rounds is None else list(rounds)
+    rounds = [stored[len(stored) // 10], stored[-1]] if rounds is None else rounds
+    return selected_rounds(run, "clients", rounds, None)
 
 
 def global_plane(run: Run, **how: Any) -> xr.Dataset:
-    """`drift.global_plane` of a run, with its fitted minimum; a wider one where this is not well inside."""
-    for margin in MARGINS:
+    """`drift.global_plane` of a run on a square, with its fitted minimum; a wider one where this is not well inside."""
+    _, box = sweeps.global_sweep(run, None, points=2, margin=0.0)
+    sizes = [float(np.ptp(ends)) for ends in box.coords.values()]
+    for wide in MARGINS:
+        margin = tuple((0.5 + wide) * max(sizes) / size - 0.5 for size in sizes)
         plane = run.cached(planes.global_plane, margin=margin, **how)
         plane = plane.assign(run.cached(minima.global_minimum, margin=margin, **how).data_vars)
         ends = [(plane[name] - plane[f"minimum_{name}"]).values[[0, -1]] for name in ("alpha", "beta")]

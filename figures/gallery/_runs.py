@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
-from drift.analyses.per_round import evenly_spaced
+import xarray as xr
+
+from drift.analyses.per_round import evenly_spaced, selected_rounds
 from drift.analyses.rounds.norms_and_weights import reweights
 from drift.config.corrections import from_outside
 from drift.plugins.reserved_names import USER_TASK
@@ -174,7 +176,17 @@ def rounds_with_clients(
                 "SuperNodes, and fraction_train or min_train_nodes of the strategy)."
             )
         raise missing(f"run {run.name} kept no {few}", KEEP_CLIENTS)
-    return list(rounds) if rounds is not None else evenly_spaced(stored, count or len(stored))
+    return selected_rounds(run, "clients", rounds, None) if rounds is not None else evenly_spaced(stored, count)
+
+
+def require_moves(values: xr.DataArray, name: str) -> None:
+    """Refuse lengths of updates of which none is above 0, so that there are no shares; `name` says whose.
+
+    Raises:
+        LookupError: If none is above 0.
+    """
+    if not bool((values > 0).any()):
+        raise LookupError(f"the clients' models of {name} did not move; raise local.lr, or show other rounds.")
 
 
 def rounds_among(available: Sequence[int], rounds: int | Sequence[int]) -> list[int]:

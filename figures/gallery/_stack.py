@@ -67,9 +67,9 @@ def mark_averaging(ds: xr.Dataset, axs: Iterable[Axes]) -> None:
         return
     for ax in axs:
         ax.axvline(start, color="#555555", linewidth=0.9, linestyle=":", zorder=1)
-        about: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points", "ha": "right"}
-        note = ax.annotate("IMA averages from here", (start, 0), (-3, 3), **about, fontsize=style.small())
-        note.set_path_effects(style.outline(2.4))
+        about: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
+        about |= {"ha": "right" if 2 * start > rounds[0] + rounds[-1] else "left", "fontsize": style.small()}
+        ax.annotate("IMA averages from here", (start, 1), (0, 3), **about)  # above the lines, which may go anywhere
     before = next(iter(ds.data_vars.values())).sel(round=rounds[rounds < start])
     groups: dict[bytes, list[str]] = {}
     for name, values in curves.split_algorithms(before):

@@ -40,6 +40,7 @@ def data(
     options = {"rounds": _runs.rounds_among(run.kept("clients"), rounds) or None, "k": k, "samples": samples}
     costs, gap = run.cached(drift_curvature, kinds=list(kinds), **options), run.cached(averaging_gap, **options)
     removed = gap[["removed_sharp", "removed_rest"]]
+    _runs.require_moves(gap.removed.notnull(), run.name)
     return costs[["share", "cost", "quadratic"]].assign(removed.data_vars).assign_attrs(label=run.label)
 
 

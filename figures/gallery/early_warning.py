@@ -18,8 +18,12 @@ NEEDS = "runs of any methods, trained in one setting"
 
 COST = "seconds"
 
-NEEDED = {"coherence": "takes three rounds of two clients", "rank": "takes three rounds of two clients"}
-NEEDED |= {"client": "takes three clients", "rate": "takes a step", "rise": "takes three test losses"}
+NEEDED = dict.fromkeys(("coherence", "rank"), "takes three rounds of two clients that moved")
+NEEDED |= {
+    "client": "takes three clients that moved",
+    "rate": "takes a model that moved",
+    "rise": "takes three test losses",
+}
 NEEDED |= {"variances": "takes batch normalisation in a recorded run", "stall": "takes three test losses in the third"}
 """What a detector takes, said where it has no numbers."""
 
@@ -37,20 +41,22 @@ def data(run: Run, *, detectors: Family = "all") -> xr.Dataset:
 def draw(ds: xr.Dataset) -> Figure:
     """A panel for each detector with a number: its statistic, its limit dashed, a ring at the first alarm."""
     values = {name: ds.statistic.sel(detector=name) for name in ds.detector.values}
-    shown = [name for name, value in values.items() if bool(np.isfinite(value).any())]
+    shown = [name for name, value in values.items() if bool(value.notnull().any())]
+    if absent := [f"{WORDS[name]} ({NEEDED[name]})" for name in values if name not in shown]:
+        current().remark(reason := f"no numbers in the watched rounds: {', '.join(absent)}")
     if not shown:
-        raise LookupError("no watched round has a number that a detector reads; show a run of two clients or more.")
-    why = {name: "infinite, an alarm" if bool(np.isinf(values[name]).any()) else NEEDED[name] for name in values}
-    if absent := [f"{WORDS[name]} ({why[name]})" for name in values if name not in shown]:
-        current().remark(f"no numbers in the watched rounds: {', '.join(absent)}")
+        raise LookupError(reason)
+    if infinite := [WORDS[name] for name in shown if bool(np.isposinf(values[name]).any())]:
+        current().remark(f"infinite, an alarm with its ring at the upper edge: {', '.join(infinite)}")
     figure, axs = style.panels(-(-len(shown) // 3), min(len(shown), 3))
     for ax in axs.flat[len(shown) :]:
         ax.remove()
     for ax, name in zip(axs.flat, shown, strict=False):
         panel = ds.sel(detector=name)
-        curves.curve(
-            panel, ax=ax, variable="statistic", label=WORDS[name], level=float(panel.limit.max()), **curves.DOTS
-        )
+        if bool(np.isfinite(values[name]).any()):
+            curves.curve(panel, ax=ax, variable="statistic", **curves.DOTS)
+        style.name_axes(ax, "round", WORDS[name], integers=5)
+        curves.mark_level(ax, float(panel.limit.max()))
         ax.set_xlim(-0.5, float(ds["round"].max()) + 0.5)
         ax.lines[-1].set(color="black", linestyle="--", label="limit")
         for alarm in panel.first_alarm.stack(run=["algorithm", "seed"]).dropna("run"):

@@ -1,4 +1,4 @@
-"""Classes that each round's weights stand for, and how alike they are to all data (FedLAW paper, Fig. 7)."""
+"""How even the classes are that each round's weights stand for, and how like all data (FedLAW paper, Fig. 7)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from drift.analyses.rounds.labels import heterogeneity
 from drift.runs.run import Run
-from figures.axes import class_labels, curves
+from figures.axes import curves
 from figures.gallery import _selected
 from figures.looks import style
 
@@ -16,44 +16,36 @@ NEEDS = "runs of FedAvg and FedLAW, or of any methods, trained in one setting wi
 
 COST = "seconds"
 
-_SHOWN = {"overlap": "overlap with all data", "cosine": "cosine", "jensen_shannon": r"$1 - JS / \ln 2$"}
-
 
 @_selected.each_run(select=_selected.preferring("fedavg", "fedlaw-attentive", "fedlaw"))
 def data(run: Run) -> xr.Dataset:
     """overlap, cosine, jensen_shannon and cohort_share (also by data size, _data) over algorithm, seed and round.
 
     Args:
-        methods: Which are shown; by default all, of runs to choose from FedAvg and FedLAW, if there. Cohorts
-            are drawn for the first two.
+        methods: Which are shown; by default all, of runs to choose from FedAvg and FedLAW, if there.
     """
     return run.cached(heterogeneity).drop_vars("share")
 
 
 def draw(ds: xr.Dataset) -> Figure:
-    """Classes of the cohorts of one seed, in one scale; below, three similarities, dotted by data size."""
-    figure, axs = style.panels(2, 3, height=4.2, stacked=2, cell=0.8)
-    algorithms = [str(name) for name, _ in curves.split_algorithms(ds.overlap)]
-    shown = [(name, "cohort_share") for name in algorithms[:2]]
-    if len(shown) == 1:
-        shown.append((algorithms[0], "cohort_share_data"))
-    top = max(float(ds[variable].sel(algorithm=name).max()) for name, variable in shown)
-    for ax, (name, variable) in zip(axs[0], shown, strict=False):
-        values = ds.sel(algorithm=name)
-        seed = next(seed for seed in values.seed.values if np.isfinite(values[variable].sel(seed=seed)).any())
-        class_labels.class_bars(values.sel(seed=seed), ax=ax, variable=variable, top=top, bar=axs[0, 2])
-        how = "weights used" if variable == "cohort_share" else "weights by data size"
-        ax.set_title(
-            f"{style.label(name)}, {how}" + (f", seed {seed}" if ds.sizes["seed"] > 1 else ""), fontsize=style.small()
-        )
-    axs[0, 2].set_axis_off()
-    if axs[0, 0].containers and ds.sizes["class"] <= 12:  # bars of few rounds
-        axs[0, 2].legend(*axs[0, 0].get_legend_handles_labels(), title="class", loc="center left", ncols=2)
-    for ax, (variable, label) in zip(axs[1], _SHOWN.items(), strict=True):
-        curves.curve(ds, ax=ax, variable=variable, label=label)
-        weighted = curves.mean(ds[variable].sel(algorithm=algorithms[0]), "seed")
-        plain = curves.mean(ds[f"{variable}_data"].sel(algorithm=algorithms[0]), "seed")
-        if not np.allclose(weighted, plain, equal_nan=True):  # else the method's weights are those by data size
-            plain = plain.dropna("round")
-            ax.plot(plain["round"], plain, color="#555555", linewidth=0.9, linestyle=":", label="weights by data size")
-    return style.key(figure, axs[1], title=curves.band(ds))
+    """Class shares under the weights used, sorted in each round; beside, what these weights add to the likeness."""
+    figure, axs = style.panels(1, 2, height=2.6)
+    shares = xr.apply_ufunc(
+        lambda values: -np.sort(-values), ds.cohort_share, input_core_dims=[["class"]], output_core_dims=[["rank"]]
+    )
+    ranks = ("rank", np.arange(1, ds.sizes["class"] + 1), {"long_name": "class of a cohort, most frequent first"})
+    even = shares.mean("round").rename("share").assign_coords(rank=ranks).to_dataset()
+    label = "share of the class, mean of all rounds"
+    axs[0, 0].axhline(1 / ds.sizes["class"], color="#555555", linewidth=0.9, linestyle=":", label="equal shares")
+    curves.curve(even, ax=axs[0, 0], variable="share", over="rank", label=label, marker="o", markersize=3)
+    gain = (ds.overlap - ds.overlap_data).rename("gain")
+    means = {str(name): float(values.mean()) for name, values in curves.split_algorithms(gain) if values.any()}
+    if not means:
+        style.sentence(axs[0, 1], "all methods weigh clients by their data size")
+    else:
+        shown = gain.sel(algorithm=list(means)).to_dataset()
+        label = "overlap with all data\nminus that by data size"
+        curves.curve(shown, ax=axs[0, 1], variable="gain", label=label, level=0)
+        title = ", ".join(f"{style.label(name)} {mean:+.2g}" for name, mean in means.items())
+        axs[0, 1].set_title(f"mean: {title}", fontsize=style.small())
+    return style.key(figure, axs.flat, title=curves.band(ds))

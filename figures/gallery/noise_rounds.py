@@ -50,7 +50,9 @@ def data(
         workers: Processes that share the trainings.
     """
     options = {"clients": clients, "replays": replays, "fractions": tuple(fractions), "workers": workers}
-    return run.cached(noise_or_drift, rounds=_runs.rounds_among(run.kept("globals"), rounds) or None, **options)
+    ds = run.cached(noise_or_drift, rounds=_runs.rounds_among(run.kept("globals"), rounds) or None, **options)
+    _runs.require_moves(ds.square, run.name)
+    return ds
 
 
 def draw(ds: xr.Dataset) -> Figure:

@@ -88,6 +88,7 @@ def _with_means(ds: xr.Dataset) -> xr.Dataset:
 def draw(ds: xr.Dataset) -> Figure:
     """A line per run, thin and pale where a group has several, with their mean; or means in intervals."""
     figure, axs = style.panels(1, 1, width=style.WIDE, height=3.4)
+    ds = _with_means(ds.assign(value=curves.smoothed(ds.value)))
     ax, labels = axs[0, 0], _labels([str(name) for name in ds.name.values])
     for index, name in enumerate(map(str, ds.name.values)):
         method = name.partition(",")[0]

@@ -44,7 +44,7 @@ def draw(ds: xr.Dataset) -> Figure:
     """
     planes = _stack.panels(ds)
     views = [_view(plane) for plane in planes]
-    shapes = [float(np.divide(*np.ptp(view, axis=1))) for view in views]
+    shapes = [max(_CELL, float(np.divide(*np.ptp(view, axis=1)))) for view in views]
     tall = (style.WIDE - 2.6) / sum(shapes)  # panels of one height, as wide as their planes
     variables = _stack.measured(ds)[: 1 if style.is_narrow() else None]
     height = len(variables) * (tall + 0.6)
@@ -87,6 +87,9 @@ def _title(plane: xr.Dataset, named: bool) -> str:
 
 _NAMED = 6.0
 """Width in inches of a figure from which on there is room for numbers on its maps."""
+
+_CELL = 0.95
+"""Least width of the cell of a map, in heights, so that its title and the bar below have room."""
 
 _TALL, _FLAT = 0.8, 2.5
 """Widths of a panel, in heights, between which it stays where the models allow it."""

@@ -71,7 +71,9 @@ def draw(ds: xr.Dataset) -> Figure:
             f"most={fit}, which shows the first ones."
         )
     tall = 1.6 * len(names) + 0.75
-    figure, axs = style.panels(len(names), COLUMNS, height=tall, stacked=COLUMNS, cell=1.6)
+    shapes = [float(np.divide(*(np.ptp(plane[name].values) for name in ("alpha", "beta")))) for plane in planes]
+    ratios = np.reshape(shapes, (len(names), COLUMNS)).max(0)  # so maps are as tall as the others of their row
+    figure, axs = style.panels(len(names), COLUMNS, height=tall, stacked=COLUMNS, cell=1.6, width_ratios=ratios)
     own_levels = _need_own_levels(planes, variable)
     kinds = [kind for name in names for kind in (*[name if own_levels else ""] * (COLUMNS - 1), f"globals of {name}")]
     options: dict[str, Any] = {"kinds": kinds, "beside": not close, "names": False}

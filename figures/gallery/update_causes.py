@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from drift.analyses.counterfactual.update_causes import update_causes
 from drift.runs.run import Run
 from figures.axes import curves
-from figures.gallery import _selected
+from figures.gallery import _runs, _selected
 from figures.looks import style
 from figures.looks.look import current
 from figures.selection.identity import UNEQUAL
@@ -21,7 +21,9 @@ COST = "a minute per run"
 @_selected.each_run()
 def data(run: Run) -> xr.Dataset:
     """Change of the mean update by each cause, in percent, over algorithm, seed and round."""
-    changes = run.cached(update_causes).relative
+    causes = run.cached(update_causes)
+    _runs.require_moves(xr.concat([causes["mean"], causes.total], "norm"), run.name)
+    changes = causes.relative
     return (100 * changes).assign_attrs(changes.attrs, units="%").to_dataset("cause")
 
 

@@ -133,7 +133,7 @@ def name_axes(ax: Axes, x: str | None = None, y: str | None = None, *, integers:
         integers: Most steps between ticks along x, which are then whole numbers.
     """
     if integers is not None:
-        ax.xaxis.set_major_locator(MaxNLocator(integers, integer=True, steps=(1, 2, 2.5, 5, 10)))
+        ax.xaxis.set_major_locator(MaxNLocator(integers, integer=True, steps=(1, 2, 2.5, 5, 10), min_n_ticks=1))
     if x is not None:
         ax.set_xlabel(x)
     if y is not None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
-import gzip
 import hashlib
 from collections.abc import Mapping
 from functools import reduce
@@ -18,7 +16,7 @@ from drift.analyses.evaluate_on import losses_and_errors
 from drift.analyses.landscapes.sweeps import client_sweep
 from drift.analyses.selected_samples import selected_samples
 from drift.runs.run import Run
-from figures.page.packed import packed
+from figures.page.packed import packed, zipped
 from figures.page.stage_round import BOX
 from figures.page.start import Start
 from landscape.model.copies import copy_module
@@ -160,11 +158,7 @@ def _written(integers: Tensor, step: float) -> dict[str, Any]:
     numbers = integers.numpy().astype(np.int64)
     content = (2 * np.abs(numbers) - (numbers < 0)).astype("<u4").view(np.uint8).reshape(-1, 4)
     size = max(1, 4 - int((content.max(0)[::-1] == 0).cumprod().sum()))
-    return {"zipped": _zipped(content[:, :size].T.tobytes()), "step": step, "bytes": size}
-
-
-def _zipped(content: bytes) -> str:
-    return base64.b64encode(gzip.compress(content, 9, mtime=0)).decode("ascii")
+    return {"zipped": zipped(content[:, :size].T.tobytes()), "step": step, "bytes": size}
 
 
 def _samples(samples: Samples) -> dict[str, Any]:
@@ -176,5 +170,5 @@ def _samples(samples: Samples) -> dict[str, Any]:
     if not tables or max(map(len, tables)) > 256:
         return {**content, "values": packed(values)}
     places = [np.searchsorted(table, values[:, channel]) for channel, table in enumerate(tables)]
-    content["bytes"] = _zipped(np.stack(places, 1).astype(np.uint8).tobytes())
+    content["bytes"] = zipped(np.stack(places, 1).astype(np.uint8).tobytes())
     return {**content, "tables": [packed(table) for table in tables]}

@@ -14,6 +14,7 @@ from drift.simulation.compare import last_words
 from figures.interactive.curves import DRIFTS, curves
 from figures.looks import palette
 from figures.page.carried_models import with_models
+from figures.page.charts import CHARTS, MAP, stored
 from figures.page.configuration import configuration
 from figures.page.diagnosis import diagnosis
 from figures.page.named_figures import page_figures
@@ -108,8 +109,14 @@ def _stage(grouped: Grouped, start: Start, diagnosed: Mapping[str, Any], failed:
     for run in shown["runs"]:
         answers = diagnosed[run["key"]]
         run["verdict"] = "" if isinstance(answers, str) else answers["verdict"]
+        run["charts"] = {name: _stored(grouped[run["key"]][:1], name, failed) for name in CHARTS}
+    shown["models"] = _stored([group[0] for group in grouped.values()], MAP, failed)
     about = {"start": start.address, "split": start.how["split"], "what_if": start.what_if}
     return with_models(shown, grouped, start) | about
+
+
+def _stored(runs: list[Run], figure: str, failed: Failed) -> dict[str, Any] | str:
+    return or_why(partial(stored, runs, figure), f"{figure} of {runs[0].name}", failed)
 
 
 def _shown(grouped: Grouped, samples: Samples, diagnosed: Mapping[str, Any], failed: Failed) -> dict[str, Any]:

@@ -23,8 +23,7 @@ def diagnosis(run: Run) -> dict[str, Any]:
         untested: Whether they can and have not been tested.
     """
     if isinstance(run, Remembered):
-        answers: dict[str, Any] = run.once("diagnosis", lambda: _diagnosis(run))
-        return answers
+        return run.once("diagnosis", lambda: _diagnosis(run))
     return _diagnosis(run)
 
 

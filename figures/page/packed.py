@@ -15,9 +15,9 @@ def packed(values: Sequence[float] | np.ndarray) -> str:
         return base64.b64encode(np.ascontiguousarray(values, dtype="<f4").tobytes()).decode("ascii")
 
 
-def zipped(text: str) -> str:
-    """Text as gzip in base64, the same for the same text."""
-    return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode("ascii")
+def zipped(content: bytes) -> str:
+    """Bytes as gzip in base64, the same for the same bytes."""
+    return base64.b64encode(gzip.compress(content, 9, mtime=0)).decode("ascii")
 
 
 def finite(value: float) -> float | None:

@@ -49,15 +49,13 @@ class Remembered(Run):
 
     def metrics(self) -> xr.Dataset:
         """As `Run.metrics`."""
-        result: xr.Dataset = self.once("metrics", super().metrics)
-        return result
+        return self.once("metrics", super().metrics)
 
     def cached(self, analysis: Callable[..., xr.Dataset], **arguments: Any) -> xr.Dataset:
         """As `Run.cached`."""
         key = f"{analysis.__module__}.{analysis.__qualname__} {json.dumps(arguments, sort_keys=True, default=str)}"
         compute = super().cached
-        result: xr.Dataset = self.once(key, lambda: compute(analysis, **arguments))
-        return result
+        return self.once(key, lambda: compute(analysis, **arguments))
 
     def once(self, key: str, make: Callable[[], Any]) -> Any:
         """What `make` returned when it was called for this key."""

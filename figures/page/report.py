@@ -112,7 +112,7 @@ def page(content: dict[str, Any]) -> str:
     if "figures" in content:
         parts |= {"plotly": get_plotlyjs(), "page": "\n".join(map(read, ("looks.js", "csv.js", "js")))}
     texts = {"css": read("css"), "unpack": read("unpack.js"), "stage_css": front["stage_css"]}
-    packed = {name: zipped(text) for name, text in parts.items()}
+    packed = {name: zipped(text.encode()) for name, text in parts.items()}
     return environment.get_template("report.html.j2").render(**content, **texts, packed=packed)
 
 

@@ -68,5 +68,4 @@ def stage_jobs(run: Run, start: Start) -> list[Job]:
 def _landscape(run: Run, index: int, start: Start) -> dict[str, Any]:
     """The value of `stage_round`; a run that remembers evaluates its models once."""
     compute = partial(stage_round, run, index, **start.how)
-    value: dict[str, Any] = run.once(f"stage {index}", compute) if isinstance(run, Remembered) else compute()
-    return value
+    return run.once(f"stage {index}", compute) if isinstance(run, Remembered) else compute()

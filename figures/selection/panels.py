@@ -15,6 +15,7 @@ from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
 from matplotlib.patches import StepPatch
 
+from figures.looks import words
 from figures.selection.groups import grouped
 
 ONE_COLOUR = 0.02
@@ -218,7 +219,7 @@ def _coinciding(ax: Axes) -> list[str]:
         name, values = left.popitem()
         equal = [other for other, points in left.items() if points.shape == values.shape and _same(points, values)]
         if equal:
-            groups.append(f"{_listed([*equal, name])} coincide")
+            groups.append(f"{words.listed([*equal, name])} coincide")
             left = {other: points for other, points in left.items() if other not in equal}
     return groups
 
@@ -229,7 +230,7 @@ def _one_line(series: dict[str, np.ndarray]) -> str:
         return ""
     first, *others = series.values()
     same = all(other.shape == first.shape and _same(other, first) for other in others)
-    return f"{_listed(list(series))} coincide" if same else ""
+    return f"{words.listed(list(series))} coincide" if same else ""
 
 
 def _joined(ax: Axes) -> list[str]:
@@ -243,7 +244,3 @@ def _joined(ax: Axes) -> list[str]:
 def _same(values: np.ndarray, other: np.ndarray | float) -> bool:
     """Equal but for rounding."""
     return bool(np.allclose(values, other, rtol=1e-9, atol=1e-12, equal_nan=True))
-
-
-def _listed(names: list[str]) -> str:
-    return f"{', '.join(names[:-1])} and {names[-1]}"

@@ -119,9 +119,7 @@ def select_runs(
         if selected and seed not in seeds:
             raise LookupError(f"no run of seed {seed}; the runs have seeds {', '.join(map(str, seeds))}.")
         selected = [run for run in selected if run.experiment.seed == seed]
-    if isinstance(runs, AnyOf):
-        return subset(runs, selected)
-    return selected
+    return subset(runs, selected)
 
 
 def describe_groups(groups: Sequence[Sequence[Run]], keys: Collection[str]) -> str:

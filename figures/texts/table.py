@@ -12,6 +12,7 @@ from figures.axes.units import ABSENT, ranged
 from figures.looks import look
 from figures.selection import setting_text
 from figures.selection.sampling_error import over_last_rounds
+from figures.texts import table_formats
 from figures.texts.best_rows import Mark, better, column_marks, meaning, range_marks, spread_text
 from figures.texts.cell_text import AMOUNTS, mean_text, number_text
 
@@ -41,25 +42,9 @@ class Table:
     rows: tuple[tuple[str, tuple[Cell, ...]], ...]
     note: str = ""
 
-    def latex(self) -> str:
-        """The table as a LaTeX tabular with the rules of booktabs; the caption is not part of it."""
-        from figures.texts.table_formats import latex
-
-        return latex(self)
-
-    def markdown(self) -> str:
-        """The table in Markdown, its note below."""
-        from figures.texts.table_formats import markdown
-
-        return markdown(self)
-
-    def html(self) -> str:
-        """The table as an HTML element, its note as caption."""
-        from figures.texts.table_formats import html
-
-        return html(self)
-
-    _repr_html_ = html
+    latex = table_formats.latex
+    markdown = table_formats.markdown
+    html = _repr_html_ = table_formats.html
 
 
 def table(
@@ -223,8 +208,7 @@ def _note(ds: xr.Dataset, names: Sequence[str], columns: Sequence[_Column], titl
 
 
 def _entries(ds: xr.Dataset, dim: str) -> np.ndarray:
-    entries: np.ndarray = ds[dim].values if dim in ds.coords else np.arange(ds.sizes[dim])
-    return entries
+    return ds[dim].values if dim in ds.coords else np.arange(ds.sizes[dim])
 
 
 def _corner(ds: xr.Dataset) -> str:

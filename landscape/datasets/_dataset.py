@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from landscape.model.samples import Samples, leaves, map_leaves
+from landscape.model.samples import Samples, joined, leaves
 
 SCALES = ("unit", "half", "standard")
 
@@ -91,36 +92,23 @@ def select_samples(
     """
     if train is None and test is None:
         return dataset
-    splits = (
-        dataset.train if train is None else dataset.train[train],
-        dataset.test if test is None else dataset.test[test],
-    )
-    groups = {
-        name: Groups(
-            group.names,
-            group.train if train is None else group.train[train],
-            group.test if test is None else group.test[test],
-        )
-        for name, group in dataset.groups.items()
-    }
+
+    def selected(group: Any) -> dict[str, Any]:
+        numbers = {"train": train, "test": test}
+        return {split: getattr(group, split)[rows] for split, rows in numbers.items() if rows is not None}
+
+    groups = {name: replace(group, **selected(group)) for name, group in dataset.groups.items()}
+    restricted = replace(dataset, groups=groups, **selected(dataset))
     if stated is None:
-        stated = fingerprint(*splits, groups)
-    return replace(dataset, train=splits[0], test=splits[1], groups=groups, fingerprint=stated)
+        stated = fingerprint(restricted.train, restricted.test, groups)
+    return replace(restricted, fingerprint=stated)
 
 
 def merge_splits(dataset: Dataset) -> Dataset:
     """The dataset with training and test samples, in this order, both as training and as test samples."""
-
-    def joined(train_values: Tensor, test_values: Tensor) -> Tensor:
-        return torch.cat([train_values, test_values])
-
-    train, test = dataset.train, dataset.test
-    pairs = zip(leaves(train.inputs), leaves(test.inputs), strict=True)
-    joint = iter([joined(*pair) for pair in pairs])
-    both = Samples(map_leaves(lambda _: next(joint), train.inputs), joined(train.targets, test.targets))
-    groups = {}
+    both, groups = joined([dataset.train, dataset.test]), {}
     for name, group in dataset.groups.items():
-        numbers = joined(group.train, group.test)
+        numbers = torch.cat([group.train, group.test])
         groups[name] = Groups(group.names, numbers, numbers)
     return replace(dataset, train=both, test=both, groups=groups)
 

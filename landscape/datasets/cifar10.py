@@ -3,8 +3,6 @@
 The default scaling "standard" is that of the IMA paper; FedLAW and LSS use "half".
 """
 
-from __future__ import annotations
-
 from landscape.datasets._images import loader
 from landscape.datasets._source import read_source
 

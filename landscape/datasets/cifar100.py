@@ -4,8 +4,6 @@ A copy of the first 100 + 20 images of each class is accepted too. The default s
 IMA paper; FedLAW and LSS use "half".
 """
 
-from __future__ import annotations
-
 from landscape.datasets._images import loader
 from landscape.datasets._source import read_source
 

@@ -1,7 +1,5 @@
 """Digit-Five: digits from MNIST, SVHN, USPS, SynthDigits and MNIST-M with domain labels (Peng et al. 2019)."""
 
-from __future__ import annotations
-
 from landscape.datasets import _union
 
 DOMAINS = ("mnist", "svhn", "usps", "synthdigits", "mnist_m")

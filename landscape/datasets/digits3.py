@@ -3,8 +3,6 @@
 The options and their defaults are those of `digit5`.
 """
 
-from __future__ import annotations
-
 from landscape.datasets import _union
 
 DOMAINS = ("mnist", "usps", "mnist_m")

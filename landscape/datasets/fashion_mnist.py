@@ -3,8 +3,6 @@
 The default scaling [0, 1] is that of the IMA and FedLAW papers.
 """
 
-from __future__ import annotations
-
 from landscape.datasets._images import loader
 from landscape.datasets._source import read_source
 

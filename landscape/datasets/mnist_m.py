@@ -3,8 +3,6 @@
 A copy of the first 5,000 + 1,000 images is accepted too. The default scaling "half" is that of the IMA paper.
 """
 
-from __future__ import annotations
-
 from landscape.datasets._images import loader
 from landscape.datasets._source import read_source
 

@@ -4,8 +4,6 @@ The cropped digits, without the extra ones. The default scaling "half" is that o
 and std of the training images.
 """
 
-from __future__ import annotations
-
 from landscape.datasets._images import loader
 from landscape.datasets._source import read_source
 

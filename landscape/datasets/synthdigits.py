@@ -4,8 +4,6 @@ Not on the hub. The 25,000 + 9,000 images of Digit-Five (Peng et al. 2019) are a
 is that of the IMA paper.
 """
 
-from __future__ import annotations
-
 from landscape.datasets._images import loader
 from landscape.datasets._source import read_source
 

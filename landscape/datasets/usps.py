@@ -1,7 +1,5 @@
 """USPS, 7,291 + 2,007 handwritten digits from envelopes, 16x16 grey (Hull 1994)."""
 
-from __future__ import annotations
-
 from landscape.datasets._images import loader
 from landscape.datasets._source import read_source
 

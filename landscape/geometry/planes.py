@@ -26,7 +26,7 @@ def plane(
     w3: Tensor,
     *,
     points: int | tuple[int, int] = 21,
-    margin: float = 0.3,
+    margin: float | tuple[float, float] = 0.3,
     box: str = "marks",
     labels: Sequence[str] = ("1", "2", "3"),
     buffers: Tensor | None = None,
@@ -44,7 +44,8 @@ def plane(
     Args:
         w1, w2, w3: Models, shape (d,).
         points: Grid size, (alpha, beta) or one number for both.
-        margin: Distance between box and edge of the grid on each side, as a fraction of its width.
+        margin: Distance between box and edge of the grid on each side, as a fraction of its width, (alpha, beta) or
+            one number for both.
         box: "marks" for the models' bounding box, or "symmetric" for the least square around their mean that holds
             them: the mean in the middle, one step in both directions where points are equal.
         labels: Names of the marks; the fourth is "mean".
@@ -79,7 +80,7 @@ def plane(
         middle = corners.mean(0)
         half = np.abs(corners - middle).max()
         low, high = middle - half, middle + half
-    low, high = low - margin * (high - low), high + margin * (high - low)
+    low, high = low - np.array(margin) * (high - low), high + np.array(margin) * (high - low)
     size = (points, points) if isinstance(points, int) else points
     choices = np.eye(3, len(models))
     where = [*zip(labels, corners, choices, strict=True), ("mean", corners.mean(0), choices.mean(0))]

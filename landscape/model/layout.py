@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -67,11 +67,7 @@ class Layout:
         Raises:
             ValueError: If theta has another length.
         """
-        if theta.numel() != self.size:
-            raise ValueError(
-                f"theta has {theta.numel()} entries, the task has {self.size}; was it trained with another model?"
-            )
-        return _views(theta, self.parameters)
+        return _views("theta", theta, self.parameters)
 
     def named_buffers(self, buffers: Tensor) -> dict[str, Tensor]:
         """Views of a buffer vector (b,) by buffer name.
@@ -79,12 +75,7 @@ class Layout:
         Raises:
             ValueError: If the vector has another length.
         """
-        if buffers.numel() != self.buffer_size:
-            raise ValueError(
-                f"the buffer vector has {buffers.numel()} entries, the task has {self.buffer_size}; "
-                "was it trained with another model?"
-            )
-        return _views(buffers, self.buffers)
+        return _views("the buffer vector", buffers, self.buffers)
 
     def theta(self, source: nn.Module | Mapping[str, Tensor]) -> Tensor:
         """theta (d,) of a module or state dict, copied.
@@ -100,11 +91,7 @@ class Layout:
 
     def slices(self) -> dict[str, slice]:
         """Slice of theta per parameter name."""
-        spans, start = {}, 0
-        for name, shape in self.parameters:
-            spans[name] = slice(start, start + prod(shape))
-            start += prod(shape)
-        return spans
+        return _slices(self.parameters)
 
     def _concatenated(self, source: nn.Module | Mapping[str, Tensor], entries: Iterable[Entry]) -> Tensor:
         tensors = source
@@ -130,9 +117,19 @@ class Layout:
         return torch.cat(flat_tensors).clone() if flat_tensors else torch.zeros(0)
 
 
-def _views(vector: Tensor, entries: Iterable[Entry]) -> dict[str, Tensor]:
-    views, start = {}, 0
+def _slices(entries: Iterable[Entry]) -> dict[str, slice]:
+    spans, start = {}, 0
     for name, shape in entries:
-        views[name] = vector[start : start + prod(shape)].view(shape)
+        spans[name] = slice(start, start + prod(shape))
         start += prod(shape)
-    return views
+    return spans
+
+
+def _views(what: str, vector: Tensor, entries: Sequence[Entry]) -> dict[str, Tensor]:
+    size = sum(prod(shape) for _, shape in entries)
+    if vector.numel() != size:
+        raise ValueError(
+            f"{what} has {vector.numel()} entries, the task has {size}; was it trained with another model?"
+        )
+    spans = _slices(entries)
+    return {name: vector[spans[name]].view(shape) for name, shape in entries}

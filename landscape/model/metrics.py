@@ -76,7 +76,7 @@ class Means:
             if group is None:
                 total[point] += values.sum(0)
             else:
-                total[point].index_add_(0, group, values)
+                total[point].index_add_(0, group.to(values.device), values)
 
     def add_all(self, outputs: Tensor, targets: Tensor, group: Tensor | None) -> None:
         """Add a block of m samples at all points: outputs (P, m, ...)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
 from typing import Any
 
@@ -108,6 +108,19 @@ def map_leaves(function: Callable[[Tensor], Tensor], inputs: Inputs) -> Inputs:
     if isinstance(inputs, dict):
         return {name: function(leaf) for name, leaf in inputs.items()}
     return tuple(function(leaf) for leaf in inputs)
+
+
+def with_leaves(inputs: Inputs, tensors: Iterable[Tensor]) -> Inputs:
+    """Other tensors, in order, in the same structure as `inputs`."""
+    others = iter(tensors)
+    return map_leaves(lambda _: next(others), inputs)
+
+
+def joined(blocks: Sequence[Samples]) -> Samples:
+    """All samples, one block after the other."""
+    columns = zip(*(leaves(block.inputs) for block in blocks), strict=True)
+    inputs = with_leaves(blocks[0].inputs, map(torch.cat, columns))
+    return Samples(inputs, torch.cat([block.targets for block in blocks]))
 
 
 def call_module(module: Callable[..., Any], inputs: Inputs) -> Tensor:

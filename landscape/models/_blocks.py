@@ -13,7 +13,7 @@ from torch import Tensor, nn
 class Classifier(nn.Module):
     """head(body(x)): `body` computes features (n, f), `head` is the linear layer to logits (n, C)."""
 
-    def __init__(self, body: nn.Sequential, head: nn.Linear) -> None:
+    def __init__(self, body: nn.Module, head: nn.Linear) -> None:
         super().__init__()
         self.body = body
         self.head = head
@@ -95,6 +95,11 @@ def cnn(name: str, *convolutions: Conv, hidden: tuple[int, ...] = (), least: int
 def pooled(channels: int, out: int, kernel: int, *, padding: int = 0) -> list[nn.Module]:
     """Convolution, 2x2 max pool, ReLU; the pool comes first because it leaves ReLU a quarter of the work."""
     return [nn.Conv2d(channels, out, kernel, padding=padding), nn.MaxPool2d(2), nn.ReLU()]
+
+
+def normalised(convolution: nn.Conv2d, groups: int, *pool: nn.Module) -> list[nn.Module]:
+    """Convolution, group normalisation, the pool where there is one, ReLU."""
+    return [convolution, nn.GroupNorm(groups, convolution.out_channels), *pool, nn.ReLU()]
 
 
 def dense(*sizes: int) -> list[nn.Module]:

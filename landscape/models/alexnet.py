@@ -6,8 +6,6 @@ ReLU throughout; the feature is the last of the two. 6,976,842 parameters for (3
 with this network's numbers. Images have 8x8 pixels or more.
 """
 
-from __future__ import annotations
-
 from landscape.models._blocks import Conv, cnn
 
 build = cnn(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import nn
 
-from landscape.models._blocks import Classifier, check_image, check_version, dense, flat_size
+from landscape.models._blocks import Classifier, check_image, check_version, dense, flat_size, normalised
 from landscape.models._resnet import check_norm
 
 LEAST = 63
@@ -32,17 +32,12 @@ def build(shape: tuple[int, ...], classes: int, *, version: str = "code", groups
     check_image("alexnet_gn", shape, LEAST)
     check_norm("alexnet_gn", "group", groups, [64, 192, 256, 384])
     layers = nn.Sequential(
-        *_convolution(nn.Conv2d(shape[0], 64, 11, stride=4, padding=2), groups, pool=True),
-        *_convolution(nn.Conv2d(64, 192, 5, padding=2), groups, pool=True),
-        *_convolution(nn.Conv2d(192, 384, 3, padding=1), groups),
-        *_convolution(nn.Conv2d(384, 256, 3, padding=1), groups),
-        *_convolution(nn.Conv2d(256, 256, 3, padding=1), groups, pool=True),
+        *normalised(nn.Conv2d(shape[0], 64, 11, stride=4, padding=2), groups, nn.MaxPool2d(3, 2)),
+        *normalised(nn.Conv2d(64, 192, 5, padding=2), groups, nn.MaxPool2d(3, 2)),
+        *normalised(nn.Conv2d(192, 384, 3, padding=1), groups),
+        *normalised(nn.Conv2d(384, 256, 3, padding=1), groups),
+        *normalised(nn.Conv2d(256, 256, 3, padding=1), groups, nn.MaxPool2d(3, 2)),
         nn.Flatten(),
     )
     layers.extend(dense(flat_size(layers, shape), *hidden[version]))
     return Classifier(layers, nn.Linear(512, classes))
-
-
-def _convolution(convolution: nn.Conv2d, groups: int, *, pool: bool = False) -> list[nn.Module]:
-    layers = [convolution, nn.GroupNorm(groups, convolution.out_channels)]
-    return [*layers, *([nn.MaxPool2d(3, 2)] if pool else []), nn.ReLU()]

@@ -4,8 +4,6 @@ conv5(C, 64), conv5(64, 64), each pooled; FC 384, FC 128 (feature), FC classes; 
 (3, 32, 32) and 10 classes. Images have 16x16 pixels or more.
 """
 
-from __future__ import annotations
-
 from landscape.models._blocks import Conv, cnn
 
 build = cnn("cnn_cifar10", Conv(64, 5), Conv(64, 5), hidden=(384, 128), least=16)

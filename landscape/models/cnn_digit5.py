@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import nn
 
-from landscape.models._blocks import Classifier, check_image, check_version, dense, flat_size
+from landscape.models._blocks import Classifier, check_image, check_version, dense, flat_size, normalised
 from landscape.models._resnet import check_norm
 
 
@@ -27,16 +27,12 @@ def build(shape: tuple[int, ...], classes: int, *, version: str = "code", groups
     check_version("cnn_digit5", version, hidden)
     check_image("cnn_digit5", shape, 8 if version == "code" else 4)
     check_norm("cnn_digit5", "group", groups, [64, 128])
+    last_pool = [nn.MaxPool2d(2)] if version == "code" else []
     layers = nn.Sequential(
-        *_convolution(shape[0], 64, groups, pool=True),
-        *_convolution(64, 64, groups, pool=True),
-        *_convolution(64, 128, groups, pool=version == "code"),
+        *normalised(nn.Conv2d(shape[0], 64, 5, padding=2), groups, nn.MaxPool2d(2)),
+        *normalised(nn.Conv2d(64, 64, 5, padding=2), groups, nn.MaxPool2d(2)),
+        *normalised(nn.Conv2d(64, 128, 5, padding=2), groups, *last_pool),
         nn.Flatten(),
     )
     layers.extend([*dense(flat_size(layers, shape), hidden[version]), nn.Linear(hidden[version], 128)])
     return Classifier(layers, nn.Linear(128, classes))
-
-
-def _convolution(channels: int, out: int, groups: int, *, pool: bool) -> list[nn.Module]:
-    layers = [nn.Conv2d(channels, out, 5, padding=2), nn.GroupNorm(groups, out)]
-    return [*layers, *([nn.MaxPool2d(2)] if pool else []), nn.ReLU()]

@@ -4,8 +4,6 @@ conv3 pad 1 (C, 16), conv3 pad 1 (16, 32), each pooled; FC 64 (feature), FC clas
 for (1, 8, 8) and 10 classes. Images have 4x4 pixels or more.
 """
 
-from __future__ import annotations
-
 from landscape.models._blocks import Conv, cnn
 
 build = cnn("cnn_digits", Conv(16, 3, padding=1), Conv(32, 3, padding=1), hidden=(64,), least=4)

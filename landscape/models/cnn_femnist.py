@@ -4,8 +4,6 @@ conv3(C, 32), conv3(32, 64) pooled; FC 128 (feature), FC classes; ReLU throughou
 and 62 classes. Images have 6x6 pixels or more.
 """
 
-from __future__ import annotations
-
 from landscape.models._blocks import Conv, cnn
 
 build = cnn("cnn_femnist", Conv(32, 3, pool=False), Conv(64, 3), hidden=(128,), least=6)

@@ -5,8 +5,6 @@ conv5(C, 32), conv5(32, 32), each pooled; FC 384, FC 128 (feature), FC classes; 
 16x16 pixels or more.
 """
 
-from __future__ import annotations
-
 from landscape.models._blocks import Conv, cnn
 
 build = cnn("cnn_fmnist", Conv(32, 5), Conv(32, 5), hidden=(384, 128), least=16)

@@ -8,7 +8,7 @@ from types import MappingProxyType
 import torch
 from torch import Tensor, nn
 
-from landscape.models._blocks import dense
+from landscape.models._blocks import Classifier, dense
 
 FIELDS = ("user", "gender", "age", "occupation", "zip", "item")
 """Columns in front of the history."""
@@ -61,13 +61,8 @@ def build(
     return InterestNetwork(Interest(sizes, shape[0] - len(FIELDS), mask_padding), nn.Linear(16, 1))
 
 
-class InterestNetwork(nn.Module):
+class InterestNetwork(Classifier):
     """head(body(x)) of packed numbers (n, 6 + h), or of the fields and the history by name or in order."""
-
-    def __init__(self, body: Interest, head: nn.Linear) -> None:
-        super().__init__()
-        self.body = body
-        self.head = head
 
     def forward(self, *columns: Tensor, **fields_by_name: Tensor) -> Tensor:
         return self.head(self.body(*columns, **fields_by_name))

@@ -4,8 +4,6 @@ conv5 pad 2 (C, 16), conv5 pad 2 (16, 32), each pooled, ReLU (feature); FC class
 and 10 classes. Images have 4x4 pixels or more.
 """
 
-from __future__ import annotations
-
 from landscape.models._blocks import Conv, cnn
 
 build = cnn("lenet", Conv(16, 5, padding=2), Conv(32, 5, padding=2), least=4)

@@ -5,8 +5,6 @@ for (1, 28, 28) and 62 classes, 61,706 for 10. The FedEve author's repository ha
 12x12 pixels or more.
 """
 
-from __future__ import annotations
-
 from landscape.models._blocks import Conv, cnn
 
 build = cnn("lenet5_classical", Conv(6, 5, padding=2), Conv(16, 5), hidden=(120, 84), least=12)

@@ -3,8 +3,6 @@
 78,042 parameters for (3, 32, 32) and 10 classes, with either normalisation.
 """
 
-from __future__ import annotations
-
 from landscape.models._resnet import cifar_factory
 
 build = cifar_factory("resnet8", blocks=1)

@@ -5,8 +5,6 @@ parameters for (3, 32, 32) and 10 classes, 128,420 for 100. The text mentions on
 Images have 18x18 pixels or more.
 """
 
-from __future__ import annotations
-
 from landscape.models._blocks import Conv, cnn
 
 build = cnn("simple_cnn", Conv(32, 3), Conv(64, 3), Conv(64, 3, pool=False), hidden=(64,), least=18)

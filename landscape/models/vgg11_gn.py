@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import nn
 
-from landscape.models._blocks import Classifier, check_image, flat_size
+from landscape.models._blocks import Classifier, check_image, flat_size, normalised
 from landscape.models._resnet import LEAST, check_norm
 
 WIDTHS = [64, 128, 256, 512, 512]
@@ -28,15 +28,11 @@ def build(shape: tuple[int, ...], classes: int, *, groups: int = 2) -> nn.Module
     layers, channels = nn.Sequential(), shape[0]
     for stage, width in enumerate(WIDTHS):
         if stage >= 2:  # the first two stages have one convolution
-            layers.extend([*_convolution(channels, width, groups), nn.ReLU()])
+            layers.extend(normalised(nn.Conv2d(channels, width, 3, padding=1), groups))
             channels = width
         pool = nn.MaxPool2d(2, ceil_mode=True)  # before ReLU, which it leaves a quarter of the work
-        layers.extend([*_convolution(channels, width, groups), pool, nn.ReLU()])
+        layers.extend(normalised(nn.Conv2d(channels, width, 3, padding=1), groups, pool))
         channels = width
     layers.append(nn.Flatten())
     layers.append(nn.Linear(flat_size(layers, shape), 128))
     return Classifier(layers, nn.Linear(128, classes))
-
-
-def _convolution(channels: int, out: int, groups: int) -> list[nn.Module]:
-    return [nn.Conv2d(channels, out, 3, padding=1), nn.GroupNorm(groups, out)]

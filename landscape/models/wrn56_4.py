@@ -4,8 +4,6 @@
 normalised after each convolution, not the pre-activation blocks of the Wide ResNet paper.
 """
 
-from __future__ import annotations
-
 from landscape.models._resnet import cifar_factory
 
 build = cifar_factory("wrn56_4", blocks=9, wide=4)

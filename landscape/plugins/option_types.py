@@ -53,7 +53,12 @@ def _is_integer(value: Any) -> bool:
 
 
 def _whole_numbers(value: Any) -> bool:
-    return isinstance(value, list | tuple | range) and all(map(_is_integer, value))
+    values = value.tolist() if hasattr(value, "tolist") else value  # of an array
+    return isinstance(values, list | tuple | range) and all(map(_is_integer, values))
+
+
+def _finite(value: Any) -> bool:
+    return _number(value) and math.isfinite(value)
 
 
 class _Kind(NamedTuple):
@@ -64,7 +69,11 @@ class _Kind(NamedTuple):
 _KINDS = {
     "bool": _Kind("true or false", lambda value: isinstance(value, bool)),
     "int": _Kind("a whole number", _is_integer),
-    "float": _Kind("a finite number", lambda value: _number(value) and math.isfinite(value)),
+    "float": _Kind("a finite number", _finite),
+    "tuple[float, float]": _Kind(
+        "two finite numbers, as in '[0.1,0.5]'",
+        lambda ends: isinstance(ends, list | tuple) and len(ends) == 2 and all(map(_finite, ends)),
+    ),
     "str": _Kind("a text", lambda value: isinstance(value, str)),
     "list[int]": _Kind("a list of whole numbers, as in '[5,11]'", _whole_numbers),
     "Sequence[int]": _Kind("a list of whole numbers, as in '[5,11]'", _whole_numbers),

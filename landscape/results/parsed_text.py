@@ -39,10 +39,9 @@ def from_toml(text: str | bytes) -> dict[str, Any]:
     Raises:
         ValueError: If it is no TOML, no Unicode, nested too deeply, or has a number beyond float64; in one line.
     """
-    content: dict[str, Any] = _parsed(
+    return _parsed(
         "TOML", lambda: tomllib.loads(text.decode() if isinstance(text, bytes) else text, parse_float=_number)
     )
-    return content
 
 
 def dotted(content: Mapping[str, Any], above: str = "") -> dict[str, Any]:

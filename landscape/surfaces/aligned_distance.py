@@ -66,5 +66,4 @@ def _polar(ds: xr.Dataset, metric: str, mark: str, radii: np.ndarray) -> np.ndar
     directions = np.stack([np.cos(angles), np.sin(angles)], axis=1)
     coordinates = np.array(list(centre.values())) + radii[:, None, None] * directions
     grid = tuple(ds[name].values for name in ds[metric].dims)
-    values: np.ndarray = RegularGridInterpolator(grid, ds[metric].values, bounds_error=False)(coordinates)
-    return values
+    return RegularGridInterpolator(grid, ds[metric].values, bounds_error=False)(coordinates)

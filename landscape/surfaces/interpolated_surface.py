@@ -51,7 +51,8 @@ def interpolated_surface(
         task, sweep: As `surface` takes them; the sweep is a full grid of two dimensions.
         tolerance: Largest accepted error, as a share of the range of the metric `by` (of its logarithm).
         budget: Grid points evaluated at most; by default all.
-        by: Metric that decides when to stop; with several groups or classes, the largest error counts.
+        by: Metric that decides when to stop, and the one that `converged` is about; with several groups or classes, the
+            largest error counts.
         known: An earlier, perhaps partial result of the same call; values evaluated there are not computed again.
         checkpoint: Called with the partial dataset, as by `surface`.
         preview: Called with the whole dataset after each lattice: first after 25 points, with no error stated.
@@ -64,7 +65,9 @@ def interpolated_surface(
         the lattice), and `<metric>_interpolation_worst`, the largest of all, in the metric's unit, and
         `<metric>_interpolation_share`, the largest difference as a share of the range: () each, or over the groups or
         classes of the metric. NaN where nothing is interpolated. The attributes `evaluated` and `random_points` count
-        points, `converged` is 1 if the tolerance was met, and `<metric>_interpolated_in` is "log" or "linear".
+        points, `converged` is 1 if the metric `by`, which `tolerance_of` names, met the tolerance, and
+        `<metric>_interpolated_in` is "log" or "linear". Other metrics, such as the error rate, may be further off:
+        their share says how far.
 
     Raises:
         ValueError: If the sweep is no full 2-D grid, a value is infinite or NaN, or the budget is below the first
@@ -83,7 +86,7 @@ def interpolated_surface(
         ds = filled(known, refinement.requested, refinement.trials)
         share = float(np.nanmax(ds[f"{by}_interpolation_share"].values, initial=0.0))
         further = refinement.advance(share)
-        ds = ds.assign_attrs(tolerance=tolerance, converged=int(refinement.converged))
+        ds = ds.assign_attrs(tolerance=tolerance, tolerance_of=by, converged=int(refinement.converged))
         if not further:
             return ds
         if preview is not None:

@@ -151,8 +151,7 @@ def roughness(values: xr.DataArray) -> float:
 
 def _centred(values: np.ndarray) -> np.ndarray:
     spread = np.ptp(values)
-    scaled: np.ndarray = (values - values.mean()) / (spread if spread > 0 else 1.0)
-    return scaled
+    return (values - values.mean()) / (spread if spread > 0 else 1.0)
 
 
 def _neighbours(shape: tuple[int, ...]) -> Callable[[int], list[int]]:

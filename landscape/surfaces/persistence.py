@@ -87,5 +87,4 @@ def _gudhi() -> ModuleType:
         import gudhi
     except ImportError:
         raise LookupError("this needs GUDHI, which is not installed: pip install 'fedscape[topology]'.") from None
-    module: ModuleType = gudhi
-    return module
+    return gudhi

@@ -63,8 +63,8 @@ def surface(
             attributes; by default they are recomputed between models (coefficients that sum to 1, or several models
             marked), and the model's own on slices around one. Where they are recomputed, marks that are models keep
             their own (`mark_statistics`), and differ by that from the points beside them. With precision "fast" the
-            attributes state the largest relative difference in loss from exact values, over some points, and a
-            processor that has no such products.
+            attributes state the largest relative difference in loss from exact values, over some points, or
+            `precision_note`, why no layer changes.
 
     Returns:
         Dataset with each metric over the dimensions of the sweep, and over `mark` the marks' places
@@ -125,7 +125,7 @@ def surface(
     if len(where):
         values_at(table.rows[where], on_points=on_points, evaluation=evaluation)
     ds = table.surface()
-    if evaluation.precision == "fast" and "loss" in table.values:
+    if evaluation.precision == "fast" and "loss" in table.values and "precision_note" not in ds.attrs:
         some = evenly_spaced(np.flatnonzero(table.inside))
         single = evaluation.but(metrics=("loss",), workers=1, precision="exact")
         exact = values_at(table.rows[some], evaluation=single)["loss"]
@@ -158,7 +158,7 @@ def empty_surface(task: Task, sweep: Sweep, evaluation: Evaluation) -> xr.Datase
     ds.attrs.update(split=split_name(evaluation.split), samples=counted(task.per_sample, samples.targets))
     if evaluation.groups is not None:  # a result is not resumed with other groups
         ds.attrs.update(groups=digest(evaluation.groups.long()))
-    return ds.assign_attrs(precision_attrs(evaluation.precision, sweep.basis.device))
+    return ds.assign_attrs(precision_attrs(evaluation.precision, task, sweep.basis, samples[:2]))
 
 
 def _extra_dims(task: Task, sweep: Sweep, evaluation: Evaluation) -> dict[str, dict[str, int]]:

@@ -13,12 +13,11 @@ from torch import Tensor, nn
 
 from landscape.model.bound_model import Flat
 from landscape.model.samples import Samples
+from landscape.model.task import Task
 from landscape.sweep.layer_calls import trace_calls
 from landscape.sweep.processor import processor
 
 Precision = Literal["exact", "fast"]
-
-NO_BFLOAT16 = "this processor has no bfloat16 products: precision 'fast' computes exactly, and is no faster"
 
 LEAST_WEIGHTS = 8192
 """A layer below this size gains nothing."""
@@ -45,12 +44,12 @@ def has_bfloat16() -> bool:
     return any(known.get(flag, flag in flags) for flag in ("avx512_bf16", "amx_bf16"))
 
 
-def precision_attrs(precision: Precision, device: torch.device) -> dict[str, str]:
-    """Attributes that state a precision other than exact, and where it changes nothing."""
-    if precision == "exact":
-        return {}
-    useless = device.type == "cpu" and not has_bfloat16()
-    return {"precision": precision} | ({"precision_note": NO_BFLOAT16} if useless else {})
+def precision_attrs(precision: Precision, task: Task, like: Tensor, probe: Samples) -> dict[str, str]:
+    """Attributes that state a precision other than exact, and where it changes no layer of a model (d,) as `like`."""
+    if precision == "exact" or use_bfloat16(task.flat(like), probe):
+        return {"precision": precision} if precision == "fast" else {}
+    missing = "no large inner layer in float32" if has_bfloat16() else "this processor has no bfloat16 products"
+    return {"precision": precision, "precision_note": f"{missing}: precision 'fast' computes exactly, and is no faster"}
 
 
 @torch.no_grad()
@@ -83,9 +82,9 @@ def evenly_spaced(indices: np.ndarray) -> np.ndarray:
 
 
 def relative_difference(approximate: Tensor, exact: Tensor) -> float:
-    """Largest |approximate - exact| / |exact| over finite pairs; 0 if there is none."""
+    """Largest |approximate - exact| / |exact| over finite pairs; NaN if there is none."""
     both = approximate.isfinite() & exact.isfinite() & (exact != 0)
-    return float(((approximate - exact).abs() / exact.abs())[both].max()) if bool(both.any()) else 0.0
+    return float(((approximate - exact).abs() / exact.abs())[both].max()) if bool(both.any()) else torch.nan
 
 
 def _forward(layer: nn.Module, inputs: Tensor) -> Tensor:

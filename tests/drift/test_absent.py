@@ -8,7 +8,7 @@ import inspect
 import pytest
 import tiny
 
-from figures.commands.analyse import analyses
+from drift.runs.registry import registered
 
 ABSENT = {
     "round": [99, -99],
@@ -19,7 +19,7 @@ ABSENT = {
 
 KNOWN = {
     name: inspect.signature(getattr(importlib.import_module(analysis.module), name)).parameters
-    for name, analysis in analyses().items()
+    for name, analysis in registered().items()
 }
 
 
@@ -40,7 +40,7 @@ def run(tmp_path_factory):
 
 @pytest.mark.parametrize(("name", "option"), [(name, one) for name in KNOWN for one in ABSENT if _is_asked(name, one)])
 def test_what_is_not_there_is_refused(name, option, run):
-    analysis = getattr(importlib.import_module(analyses()[name].module), name)
+    analysis = getattr(importlib.import_module(registered()[name].module), name)
     for value in ABSENT[option]:
         with pytest.raises((LookupError, ValueError)) as told:
             run.cached(analysis, **{option: value})

@@ -14,10 +14,10 @@ import xarray as xr
 from kinds import METHODS, quick
 
 from drift.config import method as methods
-from figures.commands.analyse import analyses
+from drift.runs.registry import registered
 from landscape.results.export import export_bytes
 
-ANALYSES = analyses()
+ANALYSES = registered()
 
 EXTRA = {
     "ima": ["method.window=2", "method.start=0.4"],

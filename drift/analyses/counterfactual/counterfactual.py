@@ -21,7 +21,7 @@ from drift.analyses.counterfactual.all_clients import (
 )
 from drift.analyses.counterfactual.step_terms import TERMS, StepTerms, expected_sampling, step_terms
 from drift.analyses.evaluate_on import losses_and_errors
-from drift.analyses.per_round import result, selected_rounds, stack_rows
+from drift.analyses.per_round import ROUNDS, result, selected_rounds, stack_rows
 from drift.analyses.rounds.variance import change_variance, client_variance
 from drift.runs.registry import LOSS_UNITS, analysis
 from drift.runs.run import Run
@@ -30,9 +30,6 @@ from drift.store.row_matrices import Rows, filled
 from landscape.results.progress import Progress
 
 Scale = Literal["fit", "steps"]
-
-ROUNDS = 5
-"""Default number of rounds."""
 
 
 @analysis("round", "part", "other", "client", cost="training")

@@ -18,15 +18,12 @@ from drift.analyses.counterfactual.noise_replays import (
     require_plain_training,
 )
 from drift.analyses.counterfactual.noise_terms import CAUSES, LEAST, MEAN, PAIRS, PARTS, SHARE, SQUARE, equal_steps
-from drift.analyses.per_round import result, selected_rounds, stack_rows
+from drift.analyses.per_round import ROUNDS, result, selected_rounds, stack_rows
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.simulation.retrain import share_jobs
 
 Who = Literal["cohort", "all"] | int
-
-ROUNDS = 5
-"""Default number of rounds."""
 
 
 @analysis("round", "fraction", "part", "cause", "pair", cost="training")

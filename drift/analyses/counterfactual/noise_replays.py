@@ -112,7 +112,8 @@ def plan_replays(run: Run, index: int, *, clients: str | int, replays: int, frac
     if len(who) < (least := clients if isinstance(clients, int) else LEAST):
         raise ValueError(
             f"{len(who)} clients with samples count in round {index} of run {run.name}, and noise_or_drift needs "
-            f"{least}; name another round" + ("." if clients == "all" else ", or give clients='all'.")
+            f"{least}; name another round"
+            + (", or give clients='all'." if int((plan.counts > 0).sum()) >= least else ".")
         )
     if isinstance(clients, int):
         who = sorted(rng(run.experiment.seed, index, "replays").choice(who, clients, replace=False).tolist())

@@ -27,8 +27,11 @@ SQUARE, SHARE, MEAN = slice(0, 4), slice(4, 8), slice(8, 12)
 LEAST = 3
 """Clients, or replays of a client, that a jackknife needs: pairs remain where one is left out."""
 
+ROUNDING = 1e-12
+"""Part of the mean square of the updates up to which a square of differences between vectors in float32 is 0."""
+
 POINTS = 400
-"""Places between which a difference is taken to be linear."""
+"""Cohort sizes between which an interval is taken to be linear in 1/m."""
 
 
 @dataclass(frozen=True)
@@ -88,8 +91,9 @@ class Replays:
         distances = uu.diagonal() - 2 * uu @ h + h @ uu @ h
         sampling, mean_noise = K**2 / (m - 1) * q**2 @ distances, K * single * q**2 @ noise
         causes = np.array([signal, mean - 2 * cross + signal, sampling, mean_noise])
-        error = float(causes @ coefficients(self.cohort, K)) - signal
         total = single * q @ square
+        parts, causes = (np.where(np.abs(values) > ROUNDING * total, values, 0.0) for values in (parts, causes))
+        error = float(causes[1:] @ coefficients(self.cohort, K)[1:])
         shares = parts / total if total > 0 else np.full(4, np.nan)
         return np.array([*parts, *shares, *causes, a, signal / error if error else np.nan])
 
@@ -135,8 +139,9 @@ class ReplayEstimate:
 
         The degrees of freedom are those of Satterthwaite, so that a client that dominates the variance widens them.
         """
-        variances = np.einsum("pi,cij,pj->cp", contrasts, self.covariances, contrasts, optimize=True).clip(0)
-        total = variances.sum(0)
+        variances = np.einsum("pi,cij,pj->cp", contrasts, np.nan_to_num(self.covariances), contrasts).clip(0)
+        unknown = (contrasts != 0) @ np.isnan(np.diagonal(self.covariances, 0, 1, 2)).any(0)
+        total = np.where(unknown, np.nan, variances.sum(0))
         squares = np.maximum((variances**2 / self.degrees[:, None]).sum(0), np.finfo(float).tiny)
         return stdtrit(np.maximum(total**2 / squares, 1.0), 0.975) * np.sqrt(total)
 
@@ -145,25 +150,27 @@ class ReplayEstimate:
         """Half the widths of the intervals of the values, shape (n,)."""
         return self.error(np.eye(len(self.values)))
 
-    def differences(self, cohorts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Differences of the parts of the mean update of cohorts (n,), and half the widths of their intervals.
-
-        Each is divided by the sum of both sizes; shape (6, n), by PAIRS.
-        """
+    def differences(self, cohorts: np.ndarray) -> np.ndarray:
+        """Differences of the parts of the mean update of cohorts (n,), half the widths of their intervals, and the sums
+        of the sizes of both parts, shape (3, 6, n), by PAIRS."""
         factors = np.array([coefficients(cohort, self.number) for cohort in cohorts])
-        differences, errors = [], []
+        rows = []
         for first, second in combinations(range(len(CAUSES)), 2):
             contrast = np.zeros((len(cohorts), len(NAMES)))
             contrast[:, MEAN.start + first], contrast[:, MEAN.start + second] = factors[:, first], -factors[:, second]
-            size = np.maximum(np.abs(contrast * self.values).sum(1), np.finfo(float).tiny)
-            differences.append(contrast @ self.values / size)
-            errors.append(self.error(contrast) / size)
-        return np.array(differences), np.array(errors)
+            parts = contrast[:, MEAN] * self.values[MEAN]
+            rows.append((parts.sum(1), self.error(contrast), np.maximum(np.abs(parts).sum(1), np.finfo(float).tiny)))
+        return np.array(rows).transpose(1, 0, 2)
 
     def equal_cohorts(self) -> np.ndarray:
-        """Cohort sizes from 1 to K at which parts are equal, with the bounds of their intervals, shape (6, 3)."""
-        cohorts = np.geomspace(1, self.number, POINTS)
-        return np.array([crossing(cohorts, *row) for row in zip(*self.differences(cohorts), strict=True)])
+        """Cohort sizes from 1 to K at which parts are equal, with the bounds of their intervals, shape (6, 3).
+
+        Differences are linear in 1/m, so that the sizes are exact; the bounds are within 0.1 %.
+        """
+        shares = np.geomspace(1 / self.number, 1, POINTS)
+        different, error, _ = self.differences(1 / shares)
+        ends = np.array([crossing(shares, *row) for row in zip(different, error, strict=True)])
+        return 1 / ends[:, [0, 2, 1]]
 
 
 def equal_steps(estimates: Sequence[ReplayEstimate], steps: np.ndarray) -> np.ndarray:
@@ -173,15 +180,14 @@ def equal_steps(estimates: Sequence[ReplayEstimate], steps: np.ndarray) -> np.nd
 
     Args:
         estimates: After numbers of steps.
-        steps: Ascending, shape (n,); between them differences are interpolated over the logarithm.
+        steps: Ascending, shape (n,); between them differences, over the size of both parts, and their errors are
+            interpolated over the logarithm.
     """
     if steps[0] == steps[-1]:
         return np.full((len(PAIRS), 3), np.nan)
     places = np.log(np.maximum(steps, 1))
-    between = np.linspace(places[0], places[-1], POINTS)
-    rows = [np.hstack(estimate.differences(np.array([estimate.cohort]))) for estimate in estimates]
-    along = [[np.interp(between, places, values) for values in pair] for pair in np.array(rows).transpose(1, 2, 0)]
-    return np.array([crossing(np.exp(between), *pair) for pair in along])
+    rows = np.array([estimate.differences(np.array([estimate.cohort]))[:, :, 0] for estimate in estimates])
+    return np.exp([crossing(places, *(rows[:, :2, pair] / rows[:, 2:, pair]).T) for pair in range(len(PAIRS))])
 
 
 def coefficients(cohort: float, number: int) -> np.ndarray:
@@ -195,15 +201,18 @@ def crossing(places: np.ndarray, difference: np.ndarray, error: np.ndarray) -> t
     NaN: the difference has one sign everywhere; no place has zero in its interval.
 
     Args:
-        places: Ascending, shape (n,).
+        places: Ascending, shape (n,); between them both others are linear.
         difference: At each place, shape (n,).
         error: Half the width of its interval, shape (n,).
     """
-    turns = np.flatnonzero(difference[:-1] * difference[1:] < 0)
-    where = float("nan")
-    if len(turns):
-        ends = slice(turns[0], turns[0] + 2)
-        order = np.argsort(difference[ends])
-        where = float(np.interp(0.0, difference[ends][order], places[ends][order]))
-    inside = [*places[np.abs(difference) <= error], *([where] if len(turns) else [])]  # it may lie between places
-    return where, float(min(inside, default=where)), float(max(inside, default=where))
+    where, *ends = (_zeros(places, values) for values in (difference, difference - error, difference + error))
+    inside = np.concatenate([places[np.abs(difference) <= error], where, *ends])
+    low, high = (float(end(inside)) if len(inside) else np.nan for end in (np.min, np.max))
+    return float(where[0]) if len(where) else np.nan, low, high
+
+
+def _zeros(places: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Places at which values that are linear between places change their sign."""
+    at, values = places[values != 0], values[values != 0]
+    left = np.flatnonzero(np.signbit(values[:-1]) != np.signbit(values[1:]))
+    return at[left] + np.diff(at)[left] * values[left] / (values[left] - values[left + 1])

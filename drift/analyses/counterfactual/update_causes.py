@@ -12,7 +12,7 @@ import xarray as xr
 from torch import Tensor
 
 from drift.analyses.cost_estimate import Effort, complete_options, effort
-from drift.analyses.per_round import result, selected_rounds, stack_rows
+from drift.analyses.per_round import ROUNDS, result, selected_rounds, stack_rows
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.simulation.retrain import share_jobs
@@ -20,9 +20,6 @@ from drift.store.round_record import Round
 from drift.training.client import Client
 
 CAUSES = ("steps", "late", "stopped", "partial", "sent", "noise")
-
-ROUNDS = 5
-"""Default number of rounds."""
 
 
 @analysis("round", "cause", cost="training")

@@ -12,12 +12,9 @@ from torch import Tensor
 from drift.analyses.cost_estimate import Effort, complete_options, effort
 from drift.analyses.counterfactual.all_clients import find_clients_to_train, train_all_clients
 from drift.analyses.counterfactual.step_terms import weighted_sum
-from drift.analyses.per_round import About, evenly_spaced, result, selected_rounds, stack_rows
+from drift.analyses.per_round import ROUNDS, About, evenly_spaced, result, selected_rounds, stack_rows
 from drift.runs.registry import analysis
 from drift.runs.run import Run
-
-ROUNDS = 5
-"""Default number of rounds."""
 
 
 @analysis("round", cost="training")

@@ -18,14 +18,14 @@ from drift.analyses.curvature.surroundings import (
     rounding_of,
     unsure_rounds,
 )
-from drift.analyses.per_round import About, result, selected_rounds, stack_rows
+from drift.analyses.per_round import ROUNDS, About, result, selected_rounds, stack_rows
 from drift.runs.registry import LOSS_UNITS, analysis
 from drift.runs.run import Run
 from drift.store.round_record import CLIENTS, Round
 from landscape.model.model import plain, with_buffers
 
-ROUNDS = 5
-"""Default number of rounds."""
+ROUNDING = 1e-6
+"""Part of a squared length outside of the sharpest directions up to which it is rounding of their projections."""
 
 POINTS = (0.25, 0.5, 0.75, 1.0)
 """Fractions of the way from the mean to a client at which the slope is taken, beside the curvature at the mean."""
@@ -177,6 +177,7 @@ def measure_gap(around: Surroundings, cohort: WeightedClients, start: Tensor) ->
     low, high = (-0.5 * float(p @ ends) for ends in (bends.amax(1), bends.amin(1)))
     drifts, updates = torch.einsum("k,kvs->vs", p, torch.stack(squares))
     updates = updates.where(updates[1] > rounding_of(cohort.mean) ** 2, torch.nan)
+    left = (updates[1] - updates[0]).where(updates[1] - updates[0] > ROUNDING * updates[1], torch.nan)
     rounding = 4 * torch.finfo(around.gradient.dtype).eps * (abs(loss) + abs(mean_loss))
     return {
         "gap": loss - mean_loss,
@@ -189,7 +190,7 @@ def measure_gap(around: Surroundings, cohort: WeightedClients, start: Tensor) ->
         "spread": float(drifts[1]),
         "removed": float(drifts[1] / updates[1]),
         "removed_sharp": float(drifts[0] / updates[0]),
-        "removed_rest": float((drifts[1] - drifts[0]).clamp(min=0) / (updates[1] - updates[0])),
+        "removed_rest": float((drifts[1] - drifts[0]).clamp(min=0) / left),
     }
 
 

@@ -20,7 +20,7 @@ from drift.analyses.curvature.surroundings import (
     rounding_of,
     unsure_rounds,
 )
-from drift.analyses.per_round import result, selected_rounds, stack_rows
+from drift.analyses.per_round import ROUNDS, result, selected_rounds, stack_rows
 from drift.config.random_keys import rng
 from drift.runs.registry import LOSS_UNITS, analysis
 from drift.runs.run import Run
@@ -35,9 +35,6 @@ Kind = Literal["client", "step", "random", "change", "sampling"]
 
 KINDS: tuple[Kind, ...] = ("client", "step", "random")
 """Displacements that need no other round and no training."""
-
-ROUNDS = 5
-"""Default number of rounds."""
 
 AT_ONCE = 16
 """Displacements in memory at a time."""
@@ -82,7 +79,7 @@ def drift_curvature(
         at: The model that is displaced: the cohort's "mean" (for "sampling" the mean of all clients, which it moves to
             that of the cohort), or the "start" or "end" of the round. Batch statistics are those of the start or end;
             at the mean those of the end.
-        k: Number of eigenvectors, those of largest magnitude.
+        k: Number of eigenvectors, those of largest magnitude; the whole space from the number of parameters on.
         samples: Number of test samples, the first, on which losses, gradients and Hessians are taken.
         error: Relative error from which the second-order cost counts as broken.
 
@@ -92,7 +89,7 @@ def drift_curvature(
         residual (largest |Hv - lambda v| / |lambda| of converged pairs), cut (relative gap of eigenvalues k and k + 1;
         NaN where there are no more than k), and by layer layer_share (of |d|^2 in each tensor) and layer_sharp (of
         |P d|^2). Shares are NaN where an eigenpair did not converge. Attribute undetermined: rounds with that, or
-        whose eigenspace is not unique, as the cut is 0.01 or less.
+        whose eigenspace is not unique, as the cut is 0.01 or less or unknown.
 
     Raises:
         LookupError: If a round, or the one before, did not keep what is needed.
@@ -214,7 +211,7 @@ def _columns(around: Surroundings, moves: Tensor, error: float) -> dict[str, Ten
         "quadratic": quadratic,
         "linear": linear,
         "broken": ((quadratic - cost).abs() > off).double(),
-        "share": sharp / squares,
+        "share": (sharp / squares).clamp(max=1),
         "norm": squares.sqrt(),
         "sharp": sharp.sqrt(),
         "layer_share": squares_by / squares[:, None],

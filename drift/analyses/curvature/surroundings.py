@@ -33,7 +33,7 @@ class Surroundings:
         product: The Hessian H, v (d,) -> H v (d,).
         gradient: Shape (d,).
         eigenvalues: The k of largest magnitude, shape (k,), float64; NaN where one did not converge.
-        span: Their unit eigenvectors, shape (k, d); NaN where one did not converge.
+        span: Their unit eigenvectors, shape (k, d); NaN where one did not converge. The whole space if k >= d.
         residual: Largest |Hv - lambda v| / |lambda| of those that converged.
         cut: (|lambda_k| - |lambda_(k+1)|) / |lambda_k|; 0 where lambda_k is 0, NaN where lambda_(k+1) is not known.
         products: Products that the search took.
@@ -58,19 +58,21 @@ class Surroundings:
         pairs = top_eigenvalues(run.task, model, number, split=samples, tolerance=NEAR, max_products=100, vectors=True)
         leading = pairs.isel(rank=slice(k))
         sizes = abs(pairs["eigenvalue"]).values
+        vectors = torch.from_numpy(leading["eigenvector"].values).to(gradient)
         gap = float("nan") if len(sizes) <= k else 0.0 if sizes[k - 1] == 0 else 1 - sizes[k] / sizes[k - 1]
         return cls(
             *(run, samples, model, product, gradient),
             torch.from_numpy(leading["eigenvalue"].values).double(),
-            torch.from_numpy(leading["eigenvector"].values).to(gradient),
+            vectors if k < len(gradient) else torch.eye(len(gradient)).to(gradient),
             float((leading["residual"] / abs(leading["eigenvalue"]).where(leading["eigenvalue"] != 0)).max()),
             *(float(gap), int(pairs.attrs["products"])),
         )
 
     @property
     def undetermined(self) -> bool:
-        """Whether an eigenpair did not converge, or the eigenspace is not unique: eigenvalues k and k + 1 are near."""
-        return bool(self.eigenvalues.isnan().any()) or self.cut <= NEAR
+        """Whether an eigenpair did not converge, or eigenvalues k and k + 1 are near, so that no eigenspace is unique,
+        or are not known to be apart."""
+        return bool(self.span.isnan().any()) or (len(self.span) < len(self.gradient) and not self.cut > NEAR)
 
     def losses(self, moves: Tensor) -> Tensor:
         """Losses of the model and of the model moved by `moves` (n, d), shape (1 + n,), float64."""

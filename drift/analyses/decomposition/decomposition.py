@@ -18,7 +18,7 @@ from drift.analyses.decomposition.client_models import (
 )
 from drift.analyses.decomposition.evaluation_samples import Split, Union, expected_number, select_samples
 from drift.analyses.decomposition.factors import Budget, Outputs, factors
-from drift.analyses.per_round import resolve_round, result
+from drift.analyses.per_round import resolve_round, result, selected_rounds
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.store.round_record import Round
@@ -119,7 +119,7 @@ def decomposition(
     require_known("statistics of FMA", statistics or "recomputed", ("recomputed", "averaged"))
     runs = [run, *(repetitions(run, others) if estimator == "runs" else [])]
     common = [index for index in run.kept("clients") if all(index in member.kept("clients") for member in runs)]
-    indices = common if rounds is None else [resolve_round(run, index, "clients") for index in rounds]
+    indices = common if rounds is None else selected_rounds(run, "clients", rounds, None)
     rows: dict[int, dict[str, float]] = {}
     for counter, index in enumerate(indices if estimator == "local" else run.context.track(indices)):
         record, recorded = _read(runs, index)

@@ -11,7 +11,7 @@ import xarray as xr
 from drift.analyses.landscapes.minima import FOLDS, locate_minimum
 from drift.analyses.landscapes.planes import global_plane, round_plane
 from drift.analyses.landscapes.sweeps import client_sweep, global_sweep
-from drift.analyses.per_round import evenly_spaced, resolve_round, result, stack_rows
+from drift.analyses.per_round import evenly_spaced, result, selected_rounds, stack_rows
 from drift.runs.registry import LOSS_UNITS, analysis
 from drift.runs.run import Run
 from landscape.surfaces.basin import area_below, basin, curvature, flatness_radius, loss_excess, smallest
@@ -73,7 +73,7 @@ def basin_rounds(
     if not suited:
         count = len(available)
         raise LookupError(f"run {run.name} kept {models} of {count} rounds; train it with --set keep.{models}=all.")
-    indices = evenly_spaced(suited, 5) if rounds is None else [resolve_round(run, index, models) for index in rounds]
+    indices = evenly_spaced(suited, 5) if rounds is None else selected_rounds(run, models, rounds, None)
     options = {"points": points, "margin": margin, "split": split}
     rows = [_statistics(_plane(run, index, models, options, folds), rise, reach) for index in indices]
     coords = {"round": indices, "rank": [1, 2]}

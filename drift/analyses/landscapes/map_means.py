@@ -83,7 +83,7 @@ def candidate_means(
     evaluation = evaluation_of(run, split=samples, progress=None).between(run.task)
     rows = np.stack([mean_of(members, len(models)) for members in basins.values()])
     of_basins = evaluate(run.task, models, rows, evaluation=evaluation.but(metrics=("loss",)))["loss"]
-    best = list(basins)[int(of_basins.argmin())]
+    best = list(basins)[int(of_basins.nan_to_num(torch.inf).argmin())]
     group = basins[best]
     pruned = model_soup(run.task, models[group], kind="pruned", evaluation=evaluation)
     return {

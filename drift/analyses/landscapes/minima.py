@@ -70,7 +70,7 @@ def global_minimum(
     *,
     rounds: Sequence[int] | None = None,
     points: int = 21,
-    margin: float = 0.3,
+    margin: float | tuple[float, float] = 0.3,
     split: str = "test",
     statistics: Statistics | None = None,
     folds: int = FOLDS,

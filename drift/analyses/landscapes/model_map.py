@@ -14,7 +14,7 @@ from drift.analyses.cost_estimate import Effort, complete_options, effort
 from drift.analyses.evaluate_on import evaluation_of
 from drift.analyses.landscapes import map_means
 from drift.analyses.landscapes.named_models import named_models
-from drift.analyses.per_round import resolve_round, result
+from drift.analyses.per_round import result, selected_rounds
 from drift.analyses.selected_samples import at_most
 from drift.runs.registry import LOSS_UNITS, analysis
 from drift.runs.run import Run
@@ -56,9 +56,9 @@ def model_map(
     models of another basin. The map has the first two principal coordinates of the distances (classical scaling).
     Four means are candidates: of the basin whose mean has the lowest loss, of what is left of that basin when models
     are dropped from it while the loss falls (`landscape.model_soup`), the greedy soup of all models, and the best
-    single model. The one with the lowest loss on the map's samples is chosen; its loss on the other samples of the
-    split, which no choice has seen, is that to be compared with those of the last cohort's mean ("aggregate", FedAvg's)
-    and of the run's own global model.
+    single model. The one with the lowest loss on the map's samples is chosen, of those with a finite loss on all; its
+    loss on the other samples of the split, which no choice has seen, is that to be compared with those of the last
+    cohort's mean ("aggregate", FedAvg's) and of the run's own global model.
 
     Source: barrier: Frankle et al. 2020, section 2; alignment: Ainsworth et al. 2023; CKA: Kornblith et al. 2019;
     soups: Wortsman et al. 2022; the map: this project (docs/model-map.md).
@@ -85,7 +85,8 @@ def model_map(
 
     Raises:
         LookupError: If a model was not kept, or there is no such run.
-        ValueError: If runs differ in model or data, no model has a finite loss, a model is named twice, or as `align`.
+        ValueError: If runs differ in model or data, no model or no mean has a finite loss, a model is named twice, or
+            as `align`.
     """
     names = _names(run, models, rounds, others)
     choosing, judging = halves(run, split, samples)
@@ -111,7 +112,10 @@ def model_map(
     judged = map_means.judged_means(
         run, present, named_models(run, -1, references).models, means.values(), choosing, judging
     )
-    best = min(means, key=lambda name: judged["candidate_loss"][list(means).index(name)])
+    finite = np.isfinite(judged["candidate_loss"] + judged["judged_loss"])[: len(means)]
+    if not finite.any():
+        raise ValueError(f"no mean of models has a finite loss on all samples of {split}; give a larger samples=.")
+    best = list(means)[int(np.where(finite, judged["candidate_loss"][: len(means)], np.inf).argmin())]
     over_marks = dict(zip(_PLACES, (*places.T, *near.T), strict=True)) | {"mark_basin": basins.astype(float)}
     over_marks["mark_chosen"] = np.isin(np.arange(len(known)), means[best]).astype(float)
     table = pairs.assign({name: ("mark", values) for name, values in over_marks.items()})
@@ -158,7 +162,7 @@ def _names(run: Run, models: Sequence[str] | None, rounds: Sequence[int] | None,
     if twice := [name for name in plain_names if plain_names.count(name) > 1]:
         raise ValueError(f"{twice[0]} is named twice; name a model once.")
     if not names:
-        raise ValueError("no model is named: models or rounds is empty; name one or more, or leave it out.")
+        raise ValueError("no model is named: models is empty; name one or more, or leave it out.")
     return names
 
 
@@ -168,7 +172,7 @@ def _kept_models(run: Run, rounds: Sequence[int] | None, prefix: str) -> list[st
     if not clients and not ends:
         raise LookupError(f"run {run.name} kept no models; train it with --set keep.clients=all.")
     what = "clients" if clients else "globals"
-    indices = (clients or ends)[-ROUNDS:] if rounds is None else [resolve_round(run, index, what) for index in rounds]
+    indices = (clients or ends)[-ROUNDS:] if rounds is None else selected_rounds(run, what, rounds, None)
     names = []
     for record in run.without_models(indices):
         cohort = record.ids[record.sizes > 0].sort().values.tolist() if record.index in clients else []

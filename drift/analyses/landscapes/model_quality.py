@@ -10,7 +10,7 @@ import xarray as xr
 from torch import Tensor
 
 from drift.analyses.evaluate_on import evaluate_models, evaluate_on, evaluation_of
-from drift.analyses.per_round import global_model, resolve_round, result
+from drift.analyses.per_round import global_model, resolve_round, result, selected_rounds
 from drift.partitions import histogram
 from drift.runs.registry import analysis
 from drift.runs.run import Run
@@ -69,11 +69,12 @@ def weight_histograms(
     Returns:
         Dataset with count (round, value), near_zero (round), outside (round) and norm (round), and parameters (), d.
     """
-    models = [global_model(run, index) for index in run.context.track(rounds)]
+    indices = selected_rounds(run, "globals", rounds, None)
+    models = [global_model(run, index) for index in run.context.track(indices)]
     thetas = [model.theta for model in models]
     reach = limit if limit is not None else float(torch.stack(thetas).abs().max()) or 1.0
     dataset = xr.concat([weight_histogram(theta, bins, reach) for theta in thetas], "round", join="exact")
-    dataset = dataset.assign_coords(round=[model.index for model in models]).assign(parameters=len(thetas[0]))
+    dataset = dataset.assign_coords(round=indices).assign(parameters=len(thetas[0]))
     return result(
         dataset, {"parameters": ("parameters", "1")}, analysis="weight_histograms", bin_width=2 * reach / bins
     )

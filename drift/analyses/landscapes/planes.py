@@ -10,7 +10,7 @@ import xarray as xr
 
 from drift.analyses.evaluate_on import evaluate_on
 from drift.analyses.landscapes.sweeps import client_sweep, global_sweep
-from drift.analyses.per_round import global_model, resolve_round
+from drift.analyses.per_round import global_model, selected_rounds
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from landscape.geometry.directions import random_plane as random_sweep
@@ -73,7 +73,7 @@ def global_plane(
     *,
     rounds: Sequence[int] | None = None,
     points: int = 21,
-    margin: float = 0.3,
+    margin: float | tuple[float, float] = 0.3,
     split: str = "test",
     statistics: Statistics | None = None,
     folds: int = 0,
@@ -87,7 +87,7 @@ def global_plane(
         run: Run to analyse.
         rounds: The three rounds; the last three by default.
         points: Evaluations per axis, both ends included.
-        margin: Distance from the models to the edge of the grid, as a fraction of their box.
+        margin: Distance from the models to the edge of the grid, as in `landscape.plane`.
         split: Samples that the numbers are averaged over.
         statistics: Of batch normalisation, as in `landscape.evaluate`.
         folds: As in `round_plane`.
@@ -117,8 +117,14 @@ def global_line(
         points: Evaluations per axis, both ends included.
         split: Samples that the numbers are averaged over.
         statistics: Of batch normalisation, as in `landscape.evaluate`.
+
+    Raises:
+        LookupError: If a round did not keep its global model.
+        ValueError: If there are not two different rounds.
     """
-    first, second = (run.round(resolve_round(run, index, "globals")) for index in rounds)
+    if len(indices := selected_rounds(run, "globals", rounds, None)) != 2:
+        raise ValueError(f"rounds are {list(rounds)}; a line joins the global models of two different ones.")
+    first, second = map(run.round, indices)
     sweep = line(first.kept("end"), second.kept("end"), points=points)
     dataset = evaluate_on(run, sweep, partial, split=split, statistics=statistics)
     return dataset.assign_attrs(analysis="global_line", first=first.index, second=second.index)

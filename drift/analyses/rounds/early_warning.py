@@ -9,6 +9,7 @@ import xarray as xr
 
 from drift.analyses.per_round import About, result
 from drift.record.early_warning import Family, Watch, calibration
+from drift.record.round_arguments import whole_training
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.runs.watched_rounds import watched_numbers
@@ -37,9 +38,8 @@ def early_warning(run: Run, *, detectors: Family = "all", planned: int | None = 
     Raises:
         ValueError: If there is no such family of detectors, or planned is no number of rounds.
     """
-    if planned is not None and (isinstance(planned, bool) or not isinstance(planned, int) or planned < 1):
-        raise ValueError(f"planned is {planned!r}; give the number of rounds of the whole training, 1 or more.")
-    watch, rounds, rows = Watch(planned or run.experiment.rounds, detectors), [], []
+    number = whole_training("planned", planned) or run.experiment.rounds
+    watch, rounds, rows = Watch(number, detectors), [], []
     for record in run.without_models([index for index in run.rounds() if index < watch.last]):
         rounds.append(record.index)
         rows.append(list(watch.add(record.index, watched_numbers(run, record)).values()))

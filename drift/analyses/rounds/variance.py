@@ -180,7 +180,7 @@ def layer_drift(run: Run, *, rounds: Sequence[int] | None = None, momentum: Laye
         LookupError: If no round, or one of those named, kept its clients.
     """
     wanted = None if rounds is None else [run.require_round(index) for index in rounds]
-    indices = sorted(set(selected_rounds(run, "clients", wanted, 20)))
+    indices = sorted(selected_rounds(run, "clients", wanted, 20))
     spans = run.layout.slices()
     columns = {name: np.full((len(indices), len(spans)), np.nan) for name in _LAYERS if name != "size"}
     for row, index in enumerate(run.context.track(indices)):

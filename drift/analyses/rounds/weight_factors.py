@@ -107,8 +107,7 @@ def pearson(first: np.ndarray, second: np.ndarray, confidence: float = 0.95) -> 
 
 def class_balance(shares: np.ndarray, *, least: float = 1e-8) -> np.ndarray:
     """1 / max(Var_c, least) of each row of class shares (K, C), shape (K,)."""
-    balance: np.ndarray = 1 / np.maximum(shares.var(1), least)
-    return balance
+    return 1 / np.maximum(shares.var(1), least)
 
 
 def _varies(values: np.ndarray) -> bool:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, PlainValidator, Strict, StrictBool, StrictStr, TypeAdapter
 
 from landscape.plugins import unknown
 
 KINDS = (
     *("scene", "landscape", "point", "weights", "best", "path", "samples", "series", "numbers", "diagnosis"),
-    *("figures", "draw", "publish", "cancel"),
+    *("figures", "draw", "charts", "publish", "cancel"),
 )
 """Kinds of asks; each is answered by the function of its name in the module of its name."""
 
@@ -43,45 +45,11 @@ def accepted(kind: Any, args: Any) -> tuple[Callable[..., Any], dict[str, Any]]:
 
 
 def _checked(name: str, value: Any) -> Any:
-    words, check = CHECKS[name]
+    words, kind = CHECKS[name]
     try:
-        return check(value)
+        return TypeAdapter(kind).validate_python(value)
     except (TypeError, ValueError, KeyError, AttributeError) as reason:
         raise ValueError(f"{name} is {value!r}; give {words}.") from reason
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError
-    return value
-
-
-def _integer(least: int = 0, most: int = 2**62) -> Callable[[Any], int]:
-    def check(value: Any) -> int:
-        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-            raise ValueError
-        return int(value)
-
-    return check
-
-
-def _number(value: Any) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not abs(value) <= LARGEST:
-        raise TypeError
-    return float(value)
-
-
-def _samples(value: Any) -> int | None:
-    return None if value in (None, "all") else _integer(1)(value)
-
-
-def _spot(value: Any) -> tuple[float, float]:
-    u, v = map(_number, value)
-    return u, v
-
-
-def _weights(value: Any) -> dict[int, float]:
-    return {int(client): _number(weight) for client, weight in value.items()}
 
 
 def _model(value: Any) -> str | dict[str, Any]:
@@ -91,47 +59,42 @@ def _model(value: Any) -> str | dict[str, Any]:
     if set(value) not in allowed:
         raise ValueError
     if kind == "spot":
-        return {"spot": _spot(value["spot"])}
-    return {"weights": _weights(value["weights"]), "gamma": _number(value.get("gamma", 1.0))}
+        return {"spot": _checked("spot", value["spot"])}
+    return {name: _checked(name, value.get(name, 1.0)) for name in ("weights", "gamma")}
 
 
-def _integer_or_none(value: Any) -> int | None:
-    return None if value is None else _integer()(value)
+Integer = Annotated[int, Strict(), Field(ge=0, le=2**62)]
+Number = Annotated[float, Strict(), Field(ge=-LARGEST, le=LARGEST)]
+Limit = Annotated[Annotated[Integer, Field(ge=1)] | None, BeforeValidator(lambda most: None if most == "all" else most)]
 
 
-def _names(value: Any) -> list[str]:
-    if not isinstance(value, list):
-        raise TypeError
-    return [_text(name) for name in value]
-
-
-def _table(value: Any) -> dict[str, Any]:
-    return {_text(name): option for name, option in ({} if value is None else value).items()}
-
-
-CHECKS: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    "run": ("the name of a run", _text),
-    "round": ("the number of a round, 0 or more", _integer()),
-    "points": (f"a whole number from 2 to {MOST_POINTS}", _integer(2, MOST_POINTS)),
-    "samples": ("a whole number from 1 on, or 'all'", _samples),
-    "split": ("test, train, proxy, or 'client 3'", _text),
-    "quantity": ("loss, error, or 'class 3'", _text),
-    "weights": ("numbers by the id of a client, of at most 1e30", _weights),
-    "gamma": ("a number of at most 1e30", _number),
-    "rule": ("equal, own, fedlaw, or 'without 9'", _text),
-    "model": ("end, start, aggregate, 'client 3', {spot: [u, v]} or {weights: {id: w}, gamma: 1}", _model),
-    "against": ("the id of a client, or null", _integer_or_none),
-    **dict.fromkeys(("truth", "predicted"), ("the number of a class, or null", _integer_or_none)),
-    "mode": ("wrong, differs or all", _text),
-    "limit": (f"a whole number from 0 to {MOST_CARDS}", _integer(0, MOST_CARDS)),
-    "runs": ("a list of names of runs", _names),
-    "name": ("the name of a number", _text),
-    "figure": ("the name of a figure", _text),
-    "options": ("options by name", _table),
-    "format": ("svg, pdf, png or csv", _text),
-    "job": ("the number of a job", _integer()),
-    "address": ("an address of the stage as text", _text),
-    "what_if": ("fields by name, or null", _table),
-    "spot": ("two numbers, distances on the plane, of at most 1e30", _spot),
+CHECKS: dict[str, tuple[str, Any]] = {
+    "run": ("the name of a run", StrictStr),
+    "round": ("the number of a round, 0 or more", Integer),
+    "points": (f"a whole number from 2 to {MOST_POINTS}", Annotated[Integer, Field(ge=2, le=MOST_POINTS)]),
+    "samples": ("a whole number from 1 on, or 'all'", Limit),
+    "split": ("test, train, proxy, or 'client 3'", StrictStr),
+    "quantity": ("loss, error, or 'class 3'", StrictStr),
+    "weights": ("numbers by the id of a client, of at most 1e30", dict[int, Number]),
+    "gamma": ("a number of at most 1e30", Number),
+    "rule": ("equal, own, fedlaw, or 'without 9'", StrictStr),
+    "model": (
+        "end, start, aggregate, 'client 3', {spot: [u, v]} or {weights: {id: w}, gamma: 1}",
+        Annotated[Any, PlainValidator(_model)],
+    ),
+    "against": ("the id of a client, or null", Integer | None),
+    **dict.fromkeys(("truth", "predicted"), ("the number of a class, or null", Integer | None)),
+    "mode": ("wrong, differs or all", StrictStr),
+    "limit": (f"a whole number from 0 to {MOST_CARDS}", Annotated[Integer, Field(le=MOST_CARDS)]),
+    "runs": ("a list of names of runs", list[StrictStr]),
+    "name": ("the name of a number", StrictStr),
+    "figure": ("the name of a figure", StrictStr),
+    "stored": ("true or false", StrictBool),
+    "options": ("options by name", dict[StrictStr, Any] | None),
+    "format": ("svg, pdf, png or csv", StrictStr),
+    "job": ("the number of a job", Integer),
+    "address": ("an address of the stage as text", StrictStr),
+    "what_if": ("fields by name, or null", dict[StrictStr, Any] | None),
+    "spot": ("two numbers, distances on the plane, of at most 1e30", tuple[Number, Number]),
 }
-"""What an argument takes, in words, and its check, by name."""
+"""What an argument takes, in words and as a type, by name."""

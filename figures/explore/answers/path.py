@@ -11,13 +11,15 @@ from drift.runs.run import Run
 from figures.explore.ask import Ask
 from figures.explore.work import stopping
 from figures.explore.work.addresses import share_data
-from figures.explore.work.small_runs import is_small
 from figures.page.path_value import path_value
 from figures.page.sampled import SAMPLES, landscape_words, options
 
 POINTS, NUMBERS, FEWEST = 21, 4_000_000, 20
 """Grid points per axis; parameters of all models in memory, of longer runs evenly spaced rounds are shown, and how many
 at least."""
+
+QUICK = 20_000_000
+"""Parameters times test samples up to which a model is evaluated in a moment, without a process of its own."""
 
 Item = tuple[list[int], int, int | None]
 
@@ -41,9 +43,15 @@ def path(ask: Ask, run: str, points: int = POINTS, samples: int | None = SAMPLES
     ask.rough(ask.quick(places, opened, item, rounds[-1], priority=15))
     if opened.without_data:
         raise LookupError(f"{run} was recorded without its data: its path has no map. --task FILE.py:FUNCTION adds it.")
-    if is_small(opened):
+    if _is_small(opened):
         return dict(ask.quick(mapped, opened, item, rounds[-1], title=title, priority=25))
     return dict(ask.long(mapped, opened, item, title=title))
+
+
+def _is_small(run: Run) -> bool:
+    """Whether models of a run are evaluated in a moment."""
+    samples = run.about.get("samples", {}).get("test", 0)
+    return 0 < run.layout.size * samples < QUICK
 
 
 def places(run: Run, item: Item) -> dict[str, Any]:

@@ -62,7 +62,7 @@ def entry_of(group: Sequence[Run], names: Mapping[Any, str], problem: Callable[[
         **curves(group, _number),
         "events": events(run, coherence, lost) if run.rounds() else [],
         "note": " ".join(filter(None, (note, absent, _behind(group)))),
-        "able": [] if absent or problem(called[0]) else _able(run),
+        "able": [] if problem(called[0]) else able(run),
         "damaged": damaged,
         "state": state,
         "planned": run.experiment.rounds,
@@ -77,9 +77,14 @@ def _behind(group: Sequence[Run]) -> str:
     return f"Accuracy is of each seed's last rounds: {', '.join(few)} of {max(done.values())} rounds." if few else ""
 
 
-def _able(run: GrowingRun) -> list[int]:
-    """Rounds on disk, read or not, and damaged ones, that kept three clients; sizes of cohorts are remembered."""
-    return [index for index in sorted({*run.listed_rounds(), *run.damaged}) if run.keeps(index, least=3)]
+def able(run: GrowingRun) -> list[int]:
+    """Rounds that can have a landscape: on disk, read or not, and damaged ones, that kept three clients; none without
+    data. Sizes of cohorts are remembered."""
+    return (
+        []
+        if missing(run)
+        else [index for index in sorted({*run.listed_rounds(), *run.damaged}) if run.keeps(index, least=3)]
+    )
 
 
 def _number(run: Run, name: str) -> xr.DataArray | None:

@@ -1,5 +1,5 @@
 """What the explorer computes with: open runs, jobs in threads and processes, the shelf of their results, addresses.
 
 Nothing here knows a widget. `open_runs` follows runs while they grow, `jobs` runs and cancels, `processes` computes
-planes, `small_runs` reads what a table shows, `versions` are the keys by which a replaced run is noticed.
+planes, `versions` are the keys by which a replaced run is noticed.
 """

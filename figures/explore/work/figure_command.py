@@ -60,14 +60,8 @@ class FigureCommand:
         more += ', task="FILE.py:FUNCTION"' if self.own_task else ""
         opened = ", ".join(f"drift.open({_short(folder)!r}{more})" for folder in self.folders)
         options = "".join(f", {name}={value!r}" for name, value in self.options.items())
-        lines = [
-            "import drift",
-            "import figures",
-            "",
-            f"runs = [{opened}]",
-            f"figures.draw({self.figure!r}, runs, {str(OUT)!r}{options})",
-        ]
-        return "\n".join(lines) + "\n"
+        call = f"figures.draw({self.figure!r}, runs, {str(OUT)!r}{options})"
+        return f"import drift\nimport figures\n\nruns = [{opened}]\n{call}\n"
 
 
 def toml_value(value: Any) -> str:

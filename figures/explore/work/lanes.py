@@ -16,7 +16,7 @@ from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
 
 from figures.explore.work import stopping
-from figures.explore.work.messages import answer_bytes, from_bytes, plain_error, to_bytes
+from figures.explore.work.messages import answer_bytes, ending, from_bytes, one_line, plain_error, to_bytes
 
 if TYPE_CHECKING:  # a process is started before this one has loaded torch
     from figures.explore.work.addresses import Address
@@ -29,7 +29,6 @@ Steps = Callable[[int, int, int], None]
 
 NICE = 10
 """Added to the niceness of long computations, so that the page's own come first."""
-
 
 LOADED = ("figures.page.stage_round", "figures.explore.work.points")
 """Modules of what quick calls compute."""
@@ -129,22 +128,17 @@ class ProcessLane:
     def start(self) -> None:
         """Start the process, which imports what calls need, in a thread; the first call does it otherwise."""
 
-        def begin() -> None:
-            with self._lock:
-                if self._connection is None:
-                    self._start()
-
-        threading.Thread(target=begin, daemon=True, name="explore start").start()
+        threading.Thread(target=self._started, daemon=True, name="explore start").start()
 
     def send(self, call: Call) -> None:
         """Start a call."""
         message = to_bytes(call)
-        with self._lock:
-            self._open_calls.add(call.number)
-            if self._connection is None:
-                self._start()
-            with contextlib.suppress(OSError):  # if it has died, the reader answers for all open calls
-                self._connection.send_bytes(message)  # type: ignore[union-attr]
+        if failed := self._started(call.number):
+            self._answer(call.number, None, failed)
+            return
+        with self._lock, contextlib.suppress(OSError):  # if it has died, the reader answers for all open calls
+            if self._connection is not None:
+                self._connection.send_bytes(message)
 
     def stop(self, numbers: Iterable[int]) -> list[int]:
         """Let calls end soon, without an answer; returns those that had none yet."""
@@ -164,17 +158,29 @@ class ProcessLane:
                 self._process.kill()
                 self._process.join()
 
+    def _started(self, *numbers: int) -> LostProcess | None:
+        """Start the process where there is none, for open calls of these numbers; why it cannot be, else None."""
+        with self._lock:
+            try:
+                if self._connection is None:
+                    self._start()
+            except (OSError, EOFError, RuntimeError) as reason:
+                return LostProcess(f"no process can be started for it: {one_line(reason)}.")
+            self._open_calls.update(numbers)
+        return None
+
     def _start(self) -> None:
         context: Any = get_context("forkserver" if FORKED else "spawn")
         if FORKED:
             context.set_forkserver_preload(list(LOADED))
-        self._connection, theirs = context.Pipe()
+        connection, theirs = context.Pipe()
         arguments = (theirs, self._threads, self._long_calls)
-        self._process = context.Process(target=_serve, args=arguments, daemon=True, name="fedscape explore")
-        self._process.start()
+        process = context.Process(target=_serve, args=arguments, daemon=True, name="fedscape explore")
+        process.start()
         theirs.close()
-        shared = (self._process, self._connection)
+        shared = (process, connection)
         threading.Thread(target=self._read, args=shared, daemon=True, name="explore answers").start()
+        self._process, self._connection = shared
 
     def _read(self, process: Any, connection: Connection) -> None:
         while True:
@@ -196,7 +202,9 @@ class ProcessLane:
             lost, self._open_calls, self._connection = self._open_calls, set(), None
             connection.close()
         for number in lost:
-            self._answer(number, None, LostProcess(f"the process of the computation died ({_how(process.exitcode)})."))
+            self._answer(
+                number, None, LostProcess(f"the process of the computation died ({ending(process.exitcode)}).")
+            )
 
 
 def _serve(connection: Connection, threads: int, long: bool) -> None:
@@ -236,12 +244,3 @@ def _one_thread() -> None:
     import torch
 
     torch.set_num_threads(1)
-
-
-KILLED = getattr(signal, "SIGKILL", 9)
-
-
-def _how(code: int | None) -> str:
-    if code is not None and code < 0:
-        return f"signal {-code}" + ("; memory may have run out" if code == -KILLED else "")
-    return f"exit code {code}"

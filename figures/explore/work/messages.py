@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import shlex
+import signal
 from typing import Any
 
 from drift.store.numpy_files import Damaged, Newer
@@ -44,3 +45,13 @@ def one_line(reason: Exception) -> str:
     restore = f"To restore it: fedscape verify {shlex.quote(str(rounds.parent))} --repair"
     words = f"Round {int(reason.path.stem)} of run {rounds.parent.name} {reason.what}."
     return f"{words} {reason.remedy if isinstance(reason, Newer) else restore}"
+
+
+KILLED = getattr(signal, "SIGKILL", 9)
+
+
+def ending(code: int | None) -> str:
+    """How a process ended, by its exit code."""
+    if code is not None and code < 0:
+        return f"signal {-code}" + ("; memory may have run out" if code == -KILLED else "")
+    return f"exit code {code}; the terminal has more"

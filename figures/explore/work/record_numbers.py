@@ -23,12 +23,13 @@ def number(run: GrowingRun, name: str) -> xr.DataArray:
     """
     if name not in OF_RECORD:
         return number_of(run, name)
-    analysis = OF_RECORD[name]
-    if (stored := _known(run, analysis)) is None:
-        head = run.head
+    analysis, now = OF_RECORD[name], run.head
+    with _LOCK:
+        head, stored = _RESULTS.get(run, {}).get(analysis, (None, None))
+    if stored is None or head != now:
         stored = analysis(run)
         with _LOCK:
-            _RESULTS.setdefault(run, {})[analysis] = head, stored
+            _RESULTS.setdefault(run, {})[analysis] = now, stored
     return stored[name]
 
 
@@ -37,9 +38,3 @@ def known(run: GrowingRun) -> dict[str, xr.DataArray]:
     with _LOCK:
         stored = list(_RESULTS.get(run, {}).values())
     return {str(name): ds[name] for head, ds in stored if head == run.head for name in ds if name in OF_RECORD}
-
-
-def _known(run: GrowingRun, analysis: Analysis) -> xr.Dataset | None:
-    with _LOCK:
-        stored = _RESULTS.get(run, {}).get(analysis)
-    return None if stored is None or stored[0] != run.head else stored[1]

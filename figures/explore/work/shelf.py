@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
@@ -17,7 +18,7 @@ class Shelf:
     """
 
     def __init__(self, number: int, size: int | None = None) -> None:
-        self._number, self._size = number, size
+        self._number, self._most = number, math.inf if size is None else size
         self._values: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
         self._making: dict[Hashable, threading.Lock] = {}
         self._lock = threading.Lock()
@@ -37,13 +38,8 @@ class Shelf:
             with self._lock:
                 self._values[key] = value, size(value)
                 self._making.pop(key, None)
-                while len(self._values) > 1 and (len(self._values) > self._number or self._bytes() > self._most):
+                sizes = [entry[1] for entry in self._values.values()]
+                while len(self._values) > max(1, self._number) or (len(self._values) > 1 and sum(sizes) > self._most):
                     self._values.popitem(last=False)
+                    sizes.pop(0)
             return value
-
-    @property
-    def _most(self) -> float:
-        return float("inf") if self._size is None else self._size
-
-    def _bytes(self) -> int:
-        return sum(size for _, size in self._values.values())

@@ -1,9 +1,11 @@
 // The state of the page as its address, and back: what stands in the address is all that decides.
 
-const VIEWS = { map: "Map", relief: "Relief", difference: "Difference", path: "Path" };
-const SMOOTH = [1, 3, 5, 9, 21]; // rounds of a moving mean
-const PLAIN = { metric: "loss", axes: "same", split: "test", points: 15, samples: 1000, top: "accuracy", below: "client_variance", smooth: 1, show: "wrong", more: 0, follow: false, tour: 0 };
-const SAMPLES = ["200", "1000", "5000", "all"], POINTS = [9, 15, 25, 41], LARGEST = 10; // of a weight and of the sum of weights
+const VIEWS = Object.fromEntries(ACCEPTED.fields.view.one.map((name) => [name, name[0].toUpperCase() + name.slice(1)]));
+const ownPlane = (view) => view === "path" || view === "models"; // of all rounds, not of the round on the stage
+const { most: MOST, largest: LARGEST } = ACCEPTED; // landscapes side by side, and size of a weight and of the sum of weights
+const PLAIN = { metric: "loss", axes: "same", split: "test", points: 15, samples: 1000, top: "accuracy", below: "client_variance", smooth: 1, show: "wrong", more: 0, follow: false, tour: 0, charts: "" };
+const numberOf = (text) => (/^\d{1,9}$/.test(text ?? "") ? Number(text) : null), choicesOf = (name) => ACCEPTED.fields[name].one.map((text) => numberOf(text) ?? text);
+const SMOOTH = choicesOf("smooth"), POINTS = choicesOf("points"), SAMPLES = ACCEPTED.fields.samples.one;
 
 // Where the address stands: above the page; a notebook has another place (explore/widget.js).
 const ADDRESS_BAR = {
@@ -13,7 +15,6 @@ const ADDRESS_BAR = {
 };
 
 const decoded = (text) => { try { return decodeURIComponent(text); } catch { return text; } };
-const whole = (text) => (/^\d{1,9}$/.test(text ?? "") ? Number(text) : null);
 
 // What is not in an address, as readAddress has it: what a file begins with; else the first and the suggested or best run, in the last round that
 // has a landscape.
@@ -32,36 +33,43 @@ const complaint = (wrong, whole = false) => (whole ? `${wrong}. The page is show
 const blank = ({ link, scene }) => ({ ...PLAIN, split: (!link && scene.split) || PLAIN.split, view: "map", point: null, client: null, seeds: {}, mix: null, span: null, model: "", against: null, truth: null, predicted: null, figure: "", options: {}, filter: "", turn: null });
 
 const keyOf = (stage, name) => stage.runs.find((run) => run.key === name || (run.names || []).some((member) => member.name === name))?.key;
-const oneOf = (...values) => [values.join(", "), (text) => values.find((value) => String(value) === text)];
-const wholes = ["a whole number", whole], texts = ["a text", (text) => text], names = (some) => some.map(encodeURIComponent).join(",");
+const names = (some) => some.map(encodeURIComponent).join(",");
 const pairs = ["two numbers", (text) => { const parts = text.split(",").map((part) => (part ? Number(part) : NaN)); return parts.length === 2 && parts.every(Number.isFinite) ? parts : null; }, (pair) => pair.map((part) => written(part, 4)).join(",")];
+
+// What `fields.json` says of a field, for notebooks too; `also` checks what this stage has.
+function plainly(name, also = () => true, write = undefined) {
+  const { words, one = [], pattern = "(?!)" } = ACCEPTED.fields[name], fits = new RegExp(`^(?:${pattern})$`);
+  return [words || one.join(", "), (text, about) => ((one.includes(text) || fits.test(text)) && also(text, about) ? numberOf(text) ?? text : null), write];
+}
+const ofClasses = (text, { stage }) => Number(text.replace("class ", "")) < stage.scene.classes.length;
 
 // What a field of an address accepts, in words, how its text is read, and how its value is written where that is not its text. Read gives null or
 // undefined for what is no value.
 const FIELDS = {
-  round: ["the number of a round", whole],
+  round: plainly("round"),
   runs: ["names of runs here", null, names],
-  look: ["a run on the stage", (text, { stage, state }) => state.runs.find((key) => key === keyOf(stage, text))],
-  view: oneOf(...Object.keys(VIEWS)),
-  metric: ["loss, error or class 3", (text) => /^(loss|error|class \d+)$/.exec(text)?.[0]],
-  axes: oneOf("same", "own"),
-  split: ["test, train, proxy or client 3; in a file only its own", (text, { stage }) => (stage.link ? /^(test|train|proxy|client \d+)$/.test(text) : text === blank(stage).split) && text || null],
-  points: oneOf(...POINTS), samples: oneOf(...SAMPLES.map((value) => (value === "all" ? value : Number(value)))),
-  at: pairs, client: wholes,
+  look: [ACCEPTED.fields.look.words, (text, { stage, state }) => state.runs.find((key) => key === keyOf(stage, text))],
+  view: plainly("view"),
+  metric: plainly("metric", (text, about) => !text.startsWith("class") || ofClasses(text, about)),
+  axes: plainly("axes"),
+  split: plainly("split", (text, { stage }) => stage.link || text === blank(stage).split),
+  points: plainly("points"), samples: plainly("samples"),
+  at: pairs, client: plainly("client"),
   turn: ["two angles up to 1000000 degrees", (text) => { const pair = pairs[1](text); return pair && pair.every((angle) => Math.abs(angle) <= 1e6) ? pair : null; }, pairs[2]],
   seeds: ["names of runs here", (text, { stage, raw }) => {
     const names = raw.split(",").map(decoded), keys = names.map((name) => keyOf(stage, name));
     return keys.every(Boolean) ? (stage.link ? Object.fromEntries(keys.map((key, i) => [key, names[i]])) : {}) : null;
   }, (seeds) => names(Object.values(seeds))],
   mix: [`run, round, gamma and client:weight of each client, numbers up to ${LARGEST}`, (text, { stage, raw }) => mixOf(raw, stage), textOfMix],
-  top: texts, below: texts, smooth: oneOf(...SMOOTH), model: texts, against: wholes, truth: wholes, predicted: wholes,
-  show: oneOf("wrong", "all", "differs"),
-  figure: ["a figure of the explorer; a file has none", (text, { stage }) => (stage.link || !text ? text : null)],
-  filter: texts, more: wholes,
-  span: ["two rounds, such as 3-9", (text) => { const [, from, to] = /^(\d+)-(\d+)$/.exec(text) || []; return Number(from) < Number(to) ? [Number(from), Number(to)] : null; }, (span) => span.join("-")],
-  with: ["option:value", (text) => Object.fromEntries(text.split(";").filter((one) => one.includes(":")).map((one) => [one.slice(0, one.indexOf(":")), one.slice(one.indexOf(":") + 1)])),
+  top: plainly("top"), below: plainly("below"), smooth: plainly("smooth"), model: plainly("model"), against: plainly("against"), truth: plainly("truth", ofClasses), predicted: plainly("predicted", ofClasses),
+  show: plainly("show"),
+  figure: plainly("figure", (text, { stage }) => stage.link),
+  charts: plainly("charts"),
+  filter: ["a text", (text) => text], more: plainly("more"),
+  span: ["two rounds, such as 3-9", (text) => { const [, from, to] = /^(\d{1,9})-(\d{1,9})$/.exec(text) || []; return Number(from) < Number(to) ? [Number(from), Number(to)] : null; }, (span) => span.join("-")],
+  with: ["option:value", (text) => { const parts = text.split(";"); return parts.every((one) => one.indexOf(":") > 0) ? Object.fromEntries(parts.map((one) => [one.slice(0, one.indexOf(":")), one.slice(one.indexOf(":") + 1)])) : null; },
     (options, { figure }) => (figure ? encodeURIComponent(Object.entries(options).map((one) => one.join(":")).join(";")) : "")],
-  follow: ["1", (text) => text === "1" || null, Number], tour: oneOf(1, 2, 3, 4, 5),
+  follow: plainly("follow", undefined, Number), tour: plainly("tour"),
 };
 const STATE = { at: "point", with: "options" }; // fields whose name in the state is another
 
@@ -76,6 +84,7 @@ function readAddress(stage, hash, before) {
   for (const name of named) if (!keyOf(stage, name)) wrong.push(`there is no run ${short(name)} here`);
   if (keys.length > MOST) wrong.push(`${MOST} of its ${keys.length} runs are shown`);
   if (keys.length) state.runs = keys.slice(0, MOST);
+  else if (given.has("look")) state.runs = stage.withRun(state.runs, keyOf(stage, decoded(given.get("look"))));
   if (!state.runs.includes(state.look)) state.look = state.runs[0] ?? "";
   given.delete("runs");
   for (const [name, raw] of given) {
@@ -88,9 +97,17 @@ function readAddress(stage, hash, before) {
   state.round = stage.land.nearest(round, rounds, before.round);
   const there = stage.runs.some((run) => state.runs.includes(run.key) && stage.land.rounds(run).includes(state.round) && !run.damaged?.[state.round]);
   if (given.has("round") && state.round !== round) wrong.push(`there is no landscape of round ${round}${there ? `; round ${state.round} is shown` : `, nor of round ${state.round}, where the page begins`}`);
-  const { mix } = state;
+  const { mix, span } = state, ends = spanOf(stage, span);
+  if (String(span) !== String(ends)) { wrong.push(`span is ${span.join("-")}, and the rounds are ${spanOf(stage, [0, 1e9])?.join(" to ") ?? stage.lastRound}`); state.span = ends; }
   if (mix && (mix.run !== state.look || mix.round !== state.round)) { wrong.push(`its weights are of round ${mix.round} of ${stage.runs.find((run) => run.key === mix.run).label}, which is not looked at`); state.mix = null; }
   return { state, wrong };
+}
+
+// What a span shares with the rounds that there are, or will be; null for none.
+function spanOf({ runs, firstRound, lastRound }, span) {
+  const ends = runs.filter((run) => ["growing", "complete"].includes(run.state)).map((run) => run.planned - 1), last = Math.max(lastRound, ...ends.filter(Number.isFinite));
+  const shared = span && [Math.max(span[0], firstRound), Math.min(span[1], last)];
+  return shared && shared[0] < shared[1] ? shared : null;
 }
 
 // What an address says of clients, once the round is there: weights of all of its clients, and a client that it has.
@@ -106,7 +123,11 @@ function checkClients(stage, run, { frame, round, stale }) {
     say(`The weights are those of clients ${some.slice(0, 9).join(", ")}, and ${where} has clients ${ids.join(", ")}: the round's own are shown.`);
   }
   const number = Number((run.text || []).find(([name]) => name === "clients.number")?.[1]), others = Object.values(run.shown).flatMap(({ cohort = [] }) => cohort.map((one) => one.id));
-  if (stage.unchecked && state.client !== null && !(state.client < number) && ![...ids, ...others].includes(state.client)) say(`${run.label} has no client ${state.client} here; ${where} has clients ${ids.join(", ")}.`);
+  if (stage.unchecked && state.client !== null && !(state.client < number) && ![...ids, ...others].includes(state.client)) {
+    say(`${run.label} has no client ${state.client} here; ${where} has clients ${ids.join(", ")}.`);
+    state.client = null;
+    stage.write(true);
+  }
   stage.unchecked = false;
 }
 
@@ -115,10 +136,10 @@ function mixOf(text, stage) {
   const [name, round, gamma, ...rest] = text.split(",").map(decoded), weights = {}, run = keyOf(stage, name), fits = (number) => number && Math.abs(Number(number)) <= LARGEST;
   for (const pair of rest) {
     const [id, value] = pair.split(":");
-    if (whole(id) === null || !fits(value)) return null;
+    if (numberOf(id) === null || !fits(value)) return null;
     weights[Number(id)] = Number(value);
   }
-  return run && whole(round) !== null && fits(gamma) && rest.length ? { run, round: Number(round), gamma: Number(gamma), weights } : null;
+  return run && numberOf(round) !== null && fits(gamma) && rest.length ? { run, round: Number(round), gamma: Number(gamma), weights } : null;
 }
 
 function textOfMix({ run, round, gamma, weights }) {

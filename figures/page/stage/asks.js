@@ -52,7 +52,7 @@ class Asks {
   forget(runs) {
     const namesOf = (some) => new Set(some.flatMap((run) => (run.names || []).map(({ name }) => name))), all = namesOf(runs), settled = namesOf(runs.filter((run) => run.state !== "growing"));
     for (const [key, entry] of this.entries) {
-      const names = { path: all, series: all, numbers: all, diagnosis: settled, draw: settled }[entry.kind];
+      const names = { path: all, series: all, numbers: all, diagnosis: settled, draw: settled, charts: settled }[entry.kind];
       if (entry.error) this.entries.delete(key);
       else if (names && aboutOf(entry).some((name) => names.has(name))) entry.old = true;
     }

@@ -17,7 +17,7 @@ class Hall {
     const present = land.surfaces(state.round), common = land.shared(present);
     const before = tween && land.surfaces(tween.from), past = before && land.shared(before);
     const mix = (a, b) => (past && Number.isFinite(a) ? a + share * (b - a) : b);
-    const halfOf = (i) => (state.axes === "own" || state.view === "path" ? mix(past && past.each[i], common.each[i]) : mix(past && past.half, common.half));
+    const halfOf = (i) => (state.axes === "own" || ownPlane(state.view) ? mix(past && past.each[i], common.each[i]) : mix(past && past.half, common.half));
     this.scales = Object.fromEntries(["value", "difference"].map((kind) => {
       const [low, high] = common[kind].map((end, i) => mix(past && past[kind][i], end));
       return [kind, { low, high: high > low ? high : low + 1e-6, count: stage.scene.levels, table: stage.tables[kind], difference: kind === "difference" }];
@@ -31,24 +31,25 @@ class Hall {
     present.forEach(({ run, other, surface, at }, i) => {
       const old = before && before[i].surface, whole = surface && !surface.empty;
       const moving = whole && old && !old.empty && old.log === surface.log && tween ? new Between(old, surface, share) : surface;
-      const small = whole && state.view !== "path" && common.each[i] < 0.4 * halfOf(i);
+      const small = whole && !ownPlane(state.view) && common.each[i] < 0.4 * halfOf(i);
       this.shown[i].draw({ run, other, at, frame: whole ? at.frame : null, surface: moving, fine: whole ? moving.fine : null, scale: this.scales[other ? "difference" : "value"], half: halfOf(i),
-        view: state.view === "path" ? "path" : state.view === "relief" && stage.painter.gl ? "relief" : "map", fade: tween ? share : 1, words: this.words({ run, other, at, surface, small }) }, side);
+        view: ownPlane(state.view) ? state.view : state.view === "relief" && stage.painter.gl ? "relief" : "map", fade: tween ? share : 1, words: this.words({ run, other, at, surface, small }) }, side);
     });
     this.legend(present);
-    this.about.textContent = !present.some(({ at }) => at.frame) ? "" : state.view === "path" ? "Dots: the global model after each round; the pink one is that on the stage."
+    this.about.textContent = !present.some(({ at }) => at.frame) ? "" : state.view === "models" ? "Small dots: clients; large ones: global models, in the colours of their runs; bold: of the round on the stage. Tinted: basins. Cross: the mean to take."
+      : state.view === "path" ? "Dots: the global model after each round; the pink one is that on the stage."
       : "Dots: clients, pale ones off the plane. Arrows: to their weighted mean, the aggregate. Square: start; black dot: end of the round.";
   }
 
   words({ run, other, at, surface, small }) {
-    const { stage } = this, { state, unit, land } = stage, { frame, round } = at, metric = state.view === "path" ? "loss" : state.metric;
+    const { stage } = this, { state, unit, land } = stage, { frame, round } = at, metric = ownPlane(state.view) ? "loss" : state.metric;
     const end = endOf(frame);
     const along = frame && frame.explained ? `${(100 * frame.explained).toFixed(0)} % of the way is on this plane; click a round` : "Click a round";
-    const reading = !frame ? "" : state.view === "path" ? (at.rough && (at.absent || "Its map is being computed")) || along : other ? (surface && surface.low === 0 && surface.high === 0 ? "The two are equal here" : `Blue: ${run.label} lies lower; red: ${other.label} does`) : at.rough ? "its loss is being evaluated" : end && metric === "loss" ? `loss after the round ${this.losses.get(end) || written(end.loss)}${unit}${small ? "; much shorter updates: see Detail" : ""}` : "";
-    const place = state.view === "path" || round === null ? "" : at.stale ? `round ${round}; ${at.coming} is coming` : round !== state.round ? `round ${round}, ${round < state.round && round === land.rounds(run).at(-1) ? "its last" : `the nearest to ${state.round}`}` : at.rough ? "rough, the exact one is coming" : "";
+    const reading = !frame ? "" : state.view === "models" ? meansOf(frame, unit) : state.view === "path" ? (at.rough && (at.absent || "Its map is being computed")) || along : other ? (surface && surface.low === 0 && surface.high === 0 ? "The two are equal here" : `Blue: ${run.label} lies lower; red: ${other.label} does`) : at.rough ? "its loss is being evaluated" : end && metric === "loss" ? `loss after the round ${this.losses.get(end) || written(end.loss)}${unit}${small ? "; much shorter updates: see Detail" : ""}` : "";
+    const place = ownPlane(state.view) || round === null ? "" : at.stale ? `round ${round}; ${at.coming} is coming` : round !== state.round ? `round ${round}, ${round < state.round && round === land.rounds(run).at(-1) ? "its last" : `the nearest to ${state.round}`}` : at.rough ? "rough, the exact one is coming" : "";
     const absent = at.absent || (surface && metric.startsWith("class") ? `None of these samples is of class ${stage.className(Number(metric.slice(6)))}.` : surface ? "The plane has no finite value here: this run diverged." : `This landscape has no ${stage.metricWords(metric)}.`);
-    const label = state.view === "path" ? `Path of ${stage.named(run)} over its rounds, and the test loss around it.` : `${other ? `Difference of ${stage.metricWords(metric)}, ${stage.named(run)} minus ${stage.named(other)}` : `${stage.quantity} of ${stage.named(run)}`}, round ${round}.`;
-    return { absent, at: place, metric: stage.metricWords(metric), reading, label };
+    const label = state.view === "models" ? "Map of all kept models of the runs on the stage." : state.view === "path" ? `Path of ${stage.named(run)} over its rounds, and the test loss around it.` : `${other ? `Difference of ${stage.metricWords(metric)}, ${stage.named(run)} minus ${stage.named(other)}` : `${stage.quantity} of ${stage.named(run)}`}, round ${round}.`;
+    return { absent, act: at.act, at: place, metric: stage.metricWords(metric), reading, label };
   }
 
   // How far the landscapes under way are.
@@ -77,7 +78,7 @@ class Hall {
       const { low, high, table, difference } = this.scales[kind], log = !difference && present.some(({ other, surface }) => surface && !other && surface.log);
       const stops = Array.from({ length: 12 }, (_, i) => { const at = 3 * Math.round((255 * i) / 11); return `rgb(${table[at]}, ${table[at + 1]}, ${table[at + 2]})`; });
       const ends = [0, 0.25, 0.5, 0.75, 1].map((share) => { const at = low + share * (high - low), value = difference ? (Math.abs(at) < 1e-9 * high ? 0 : at) : log ? 10 ** at : at; return stage.land.percent ? 100 * value : value; });
-      const texts = [2, 3, 4].map((digits) => ends.map((value) => (difference ? signed(value, digits) : written(value, digits)))).find((all, i) => i === 2 || new Set(all).size === all.length);
+      const texts = [2, 3, 4, 5, 6, 7].map((digits) => ends.map((value) => (difference ? signed(value, digits) : written(value, digits)))).find((all, i) => i === 5 || new Set(all).size === all.length);
       return { name: difference ? `difference of ${name[0].toLowerCase()}${name.slice(1)} to ${stage.named(stage.looked)}` : name + (log ? ", logarithmic" : ""), stops, texts };
     });
     this.key.replaceChildren(...this.legends.map(({ name: words, stops, texts }) => {
@@ -86,6 +87,12 @@ class Hall {
       return make("div", { class: "key" }, make("span", { class: "key-name" }, words), bar, make("span", { class: "ticks" }, ...texts.map((text) => make("span", {}, text))));
     }));
   }
+}
+
+// How good the mean to take from a map of models is, and the basins' barriers.
+function meansOf({ taken, last, barriers, diverged }, unit) {
+  const apart = barriers.flatMap((row, i) => row.slice(i + 1).map((value, j) => `${i + 1} and ${i + j + 2} ${written(value, 2)}`));
+  return [`Mean to take: ${taken.name}, loss ${written(taken.loss)}; ${last.name}: ${written(last.loss)}${unit}`, apart.length ? `barriers: basins ${apart.join(", ")}` : "one basin", diverged && `diverged: ${diverged}`].filter(Boolean).join("; ");
 }
 
 const endOf = (frame) => frame && frame.marks.find((mark) => mark.kind === "end");

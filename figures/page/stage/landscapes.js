@@ -64,7 +64,7 @@ class Landscapes {
   // Asks for the landscapes of the next round, one after the other, while those of the present one are looked at.
   ahead() {
     const { state, rounds, shown, link } = this.stage, next = rounds[rounds.indexOf(state.round) + 1];
-    if (link && next !== undefined && state.view !== "path" && this.ready(state.round)) shown.find((run) => this.rounds(run).includes(next) && this.frame(run, next).pending);
+    if (link && next !== undefined && !ownPlane(state.view) && this.ready(state.round)) shown.find((run) => this.rounds(run).includes(next) && this.frame(run, next).pending);
   }
 
   surface(run, wanted) {
@@ -89,6 +89,7 @@ class Landscapes {
   // The surfaces of a round on the stage: [{run, other, surface, at}], where `other` is subtracted.
   surfaces(round) {
     const { view, look, metric } = this.stage.state, base = this.stage.looked;
+    if (view === "models") { const at = this.models(), run = this.stage.looked; return [{ run, other: null, at, surface: at.frame ? this.surfaceIn(at.frame, "loss") : null }]; }
     if (view === "path") return this.stage.shown.map((run) => { const at = this.path(run); return { run, other: null, at, surface: at.frame ? this.surfaceIn(at.frame, "loss") : null }; });
     return this.stage.shown.map((run) => {
       const at = this.frame(run, round), surface = at.frame ? this.surfaceIn(at.frame, metric) : null, against = this.surface(base, round);
@@ -106,6 +107,12 @@ class Landscapes {
     return { frame: frame || null, round, rough: !entry.value, pending: entry.pending ? entry : null, absent: error };
   }
 
+  // The kept models of the runs on the stage as points of one map.
+  models() {
+    const { charts } = this.stage.why, { value, words, pending, ...more } = charts.of("model-map", this.stage.shown);
+    return { frame: value ? this.remember(value, "models", () => modelsOf(value)) : null, round: this.stage.state.round, pending, absent: words || "How near are all kept models of these runs, and which of them share a basin?", act: charts.begin(more) };
+  }
+
   // One range of colours and one extent for all pictures of a round.
   shared(surfaces) {
     const range = (some) => [Math.min(...some.map((one) => one.low)), Math.max(...some.map((one) => one.high))];
@@ -113,7 +120,7 @@ class Landscapes {
     const values = able.filter(({ other }) => !other).map(({ surface }) => surface), differences = able.filter(({ other }) => other).map(({ surface }) => surface);
     const extents = values.map(({ u, v }) => Math.max(...[...u, ...v].map(Math.abs))), marks = able.flatMap(({ at }) => at.frame.marks.flatMap(({ u, v }) => [u, v].map(Math.abs)));
     const whole = Math.min(Math.max(...extents), Math.max(Math.min(...extents), 1.15 * Math.max(...marks))); // holds all models, and no more of the wider planes
-    const each = surfaces.map(({ surface }) => (surface && !surface.empty ? (this.stage.state.view === "path" ? half(surface) : Math.max(...[...surface.u, ...surface.v].map(Math.abs))) : 1));
+    const each = surfaces.map(({ surface }) => (surface && !surface.empty ? (ownPlane(this.stage.state.view) ? half(surface) : Math.max(...[...surface.u, ...surface.v].map(Math.abs))) : 1));
     return { half: Number.isFinite(whole) ? whole : 1, each, value: range(values), difference: range(differences) };
   }
 
@@ -131,7 +138,7 @@ class Landscapes {
   }
 
   // A number of the map in words: errors are fractions, written in percent.
-  get percent() { const { view, metric } = this.stage.state; return view !== "path" && metric !== "loss"; }
+  get percent() { const { view, metric } = this.stage.state; return !ownPlane(view) && metric !== "loss"; }
   inWords(value, write = written) { return this.percent && value !== null ? `${write(100 * value, DIGITS)} %` : write(value, DIGITS); }
 
   // Weights of the three clients of a plane at a place on it: [[id, weight]], which sum to 1; null where they are on a line.

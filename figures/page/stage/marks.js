@@ -16,6 +16,7 @@ class Marks {
     const { frame, fade, scale, view, at, run } = this.picture.shown, { state } = this.stage;
     const focus = document.activeElement, active = focus && this.element.contains(focus) ? focus.dataset.mark : null;
     if (view === "path") this.path(frame);
+    else if (view === "models") this.models(frame);
     else {
       const mix = run.key === state.look && !at.stale && !scale.difference ? this.stage.mixMark : null;
       this.round(scale.difference ? [] : [...frame.marks, ...(mix ? [mix] : [])]);
@@ -67,10 +68,48 @@ class Marks {
     return shape("g", { class: `mark ${mark.kind}${off ? " off" : ""}${picked ? " picked" : ""}`, role: "button", "aria-pressed": client === null ? null : String(picked), "aria-label": words, "data-mark": mark.name, ...pick }, shape("title", {}, words), body, place && shape("text", { x: place.x, y: place.y + 11 }, text));
   }
 
-  // The round of a path that is nearest to a place, within 20 px.
+  // The model of a path or map that is nearest to a place, within 20 px.
   near(spot) {
     const [x, y] = this.picture.seen(...spot), far = (mark) => { const [px, py] = this.picture.seen(mark.u, mark.v); return Math.hypot(px - x, py - y); };
-    return this.picture.shown.frame.marks.filter((mark) => mark.kind === "round" && far(mark) < 20).sort((a, b) => far(a) - far(b))[0];
+    return this.picture.shown.frame.marks.filter((mark) => ["round", "model"].includes(mark.kind) && far(mark) < 20).sort((a, b) => far(a) - far(b))[0];
+  }
+
+  // What a model of a path or map is called.
+  wordsOf(mark) {
+    if (mark.kind === "round") return `round ${mark.round}: test loss ${written(mark.loss)}, ${written(mark.away, 2)} from the plane`;
+    const run = this.runOf(mark), name = mark.client === null ? "global model" : `client ${mark.client}`;
+    return `${run ? this.stage.named(run) : mark.run}, ${name} of round ${mark.round}: loss ${written(mark.loss)}; basin ${mark.basin}${mark.chosen ? "; in the mean to take" : ""}`;
+  }
+
+  runOf(mark) { return this.stage.runs.find((run) => run.key === keyOf(this.stage, mark.run)); }
+
+  // Selects the round of a model; of a map also its run and client.
+  pick(mark) {
+    const { stage } = this, run = mark.kind === "model" && this.runOf(mark);
+    if (run) stage.set({ client: mark.client, ...(stage.state.runs.includes(run.key) ? { look: run.key } : {}) });
+    stage.line.goTo(mark.round);
+  }
+
+  // The models of a map: basins, barriers between them, a mark for each model, and the mean to take.
+  models(frame) {
+    const { stage, picture } = this, { state } = stage, places = frame.marks.map((mark) => ({ mark, at: picture.seen(mark.u, mark.v) })), middleOf = (some) => [0, 1].map((axis) => meanOf(some.map(({ at }) => at[axis])));
+    const basins = [...new Set(frame.marks.map((mark) => mark.basin))].sort((a, b) => a - b).map((basin) => { const some = places.filter(({ mark }) => mark.basin === basin), middle = middleOf(some); return { basin, some, middle }; });
+    const around = ({ some }) => `${pathOf(hullOf(some.map(({ at }) => at)))}Z`, chosen = places.filter(({ mark }) => mark.chosen), lines = [];
+    basins.forEach((a, i) => basins.slice(i + 1).forEach((b, j) => {
+      const [x, y] = [0, 1].map((axis) => (a.middle[axis] + b.middle[axis]) / 2), height = frame.barriers[i][i + j + 1];
+      lines.push(shape("path", { d: pathOf([a.middle, b.middle]), class: "between" }), shape("text", { x, y, "text-anchor": "middle" }, height === null ? "" : `barrier ${written(height, 2)}`));
+    }));
+    const names = basins.length > 1 ? basins.map(({ basin, some, middle: [x] }) => shape("text", { x, y: Math.min(...some.map(({ at }) => at[1])) - 16, "text-anchor": "middle" }, `basin ${basin}`)) : [];
+    this.arrows.replaceChildren(...basins.map((one) => shape("path", { d: around(one), class: `basin of-${one.basin % 5}` })), ...lines, ...names);
+    const marks = places.sort((a, b) => (a.mark.client === null) - (b.mark.client === null)).map(({ mark, at: [x, y] }) => {
+      const run = this.runOf(mark), now = mark.round === state.round, picked = now && mark.client !== null && mark.client === state.client && run?.key === state.look, words = this.wordsOf(mark);
+      const dot = shape("circle", { cx: x, cy: y, r: mark.client === null ? 6.5 : 4 });
+      dot.style.fill = run ? run.shade : "#888";
+      return shape("g", { class: `mark model${now ? " now" : ""}${picked ? " picked" : ""}`, role: "button", "aria-pressed": String(picked), "aria-label": words, "data-mark": mark.name, ...pressed(() => this.pick(mark)) }, shape("title", {}, words), dot);
+    });
+    const [x, y] = chosen.length > 1 ? middleOf(chosen) : [NaN], mean = Number.isFinite(x) ? [shape("path", { d: `M${x - 6} ${y - 6}l12 12M${x + 6} ${y - 6}l-12 12`, class: "taken", "aria-hidden": "true" })] : [];
+    this.element.replaceChildren(...marks, ...mean);
+    oneStop(this.element, ".mark");
   }
 
   // The global models of all rounds, joined; a click on one shows its round. One stop of the keyboard.
@@ -88,13 +127,19 @@ class Marks {
     }
     this.element.replaceChildren(...places.map(({ mark, at: [x, y] }) => {
       const here = now && mark === now.mark, place = labels.get(mark);
-      const words = `round ${mark.round}; test loss ${written(mark.loss)}; ${written(mark.away, 2)} from the plane`;
-      const go = pressed(() => this.stage.player.goTo(mark.round));
+      const words = this.wordsOf(mark), go = pressed(() => this.pick(mark));
       return shape("g", { class: `mark round${here ? " now" : ""}`, role: "button", "aria-pressed": String(here), "aria-label": words, "data-mark": mark.name, ...go },
         shape("title", {}, words), shape("circle", { cx: x, cy: y, r: here ? 7 : 3.6 }), place && shape("text", { x: place.x, y: place.y + 11 }, mark.round === 0 ? "0" : String(mark.round)));
     }));
     oneStop(this.element, ".mark");
   }
+}
+
+// The corners of the smallest convex shape around points.
+function hullOf(points) {
+  const sorted = [...points].sort(([ax, ay], [bx, by]) => ax - bx || ay - by), turns = ([ax, ay], [bx, by], [cx, cy]) => (bx - ax) * (cy - ay) - (by - ay) * (cx - ax) > 0;
+  const half = (some) => some.reduce((hull, point) => { while (hull.length > 1 && !turns(hull.at(-2), hull.at(-1), point)) hull.pop(); return [...hull, point]; }, []);
+  return [...half(sorted), ...half(sorted.reverse())];
 }
 
 // What makes an element of a drawing a button: a click, Enter, the space bar.

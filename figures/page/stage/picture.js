@@ -1,6 +1,7 @@
 // One picture of the stage: the landscape of a run, or a difference to another, with its models as marks.
 
 const MARGIN = { left: 36, top: 6, right: 8 }, SMALL_MARGIN = { left: 30, top: 3, right: 2 }; // px around a map, for its axes
+const LEAST_SHARE = 0.06; // of the longer axis of a path's map that the shorter one has at least
 
 class Picture {
   constructor(stage) {
@@ -26,7 +27,7 @@ class Picture {
     const { run, other, frame, words, at } = shown;
     const named = (one, ...parts) => make("span", { class: "named" }, parts[0], swatch(one), make("b", { title: fullName(one) }, one.label), make("span", { class: "seed" }, this.stage.seedOf(one)), parts.slice(1));
     const place = [make("span", { class: "at" }, words.at ? ` ${words.at}` : ""), this.status];
-    this.title.replaceChildren(...(other ? [named(run, null), named(other, make("span", { class: "minus" }, " minus "), ...place)] : [named(run, null, ...place)]));
+    this.title.replaceChildren(...(other ? [named(run, null), named(other, make("span", { class: "minus" }, " minus "), ...place)] : shown.view === "models" ? [...this.stage.shown.map((one) => named(one, null)), this.status] : [named(run, null, ...place)]));
     this.showProgress();
     this.element.dataset.run = run.key;
     this.plate.hidden = !frame;
@@ -35,17 +36,19 @@ class Picture {
     this.plate.setAttribute("aria-busy", String(Boolean(at.pending)));
     this.note.hidden = Boolean(frame);
     this.reading.hidden = !frame;
-    this.note.textContent = frame ? "" : words.absent;
+    this.note.replaceChildren(...(frame ? [] : [words.absent, words.act && " ", words.act].filter(Boolean)));
     this.note.style.maxWidth = `${side}px`;
     if (!frame) { this.reading.textContent = ""; return; }
     this.side = side;
-    this.plate.style.width = this.plate.style.height = `${side}px`;
+    this.shares = shown.view === "path" ? [shown.surface.u, shown.surface.v].map(([low, high]) => Math.min(Math.max((high - low) / (2 * shown.half), LEAST_SHARE), 1)) : [1, 1];
+    this.plate.style.width = this.canvas.style.height = this.over.style.height = `${side}px`;
+    this.plate.style.height = `${side - this.spared}px`;
     const pixels = Math.round(side * Math.min(devicePixelRatio || 1, 2));
     if (this.canvas.width !== pixels) this.canvas.width = this.canvas.height = pixels;
     this.over.setAttribute("viewBox", `0 0 ${side} ${side}`);
-    this.middle = shown.view === "path" ? [shown.surface.u, shown.surface.v].map(([low, high]) => (low + high) / 2) : [0, 0];
+    this.middle = ownPlane(shown.view) ? [shown.surface.u, shown.surface.v].map(([low, high]) => (low + high) / 2) : [0, 0];
     const spot = shown.view === "relief" ? { x: 0, y: 0, width: side, height: side } : this.box;
-    fill(this.ground, { ...spot, "aria-label": `${words.label} Arrow keys ${shown.view === "path" ? "step through the rounds" : "move the point"}${shown.view === "relief" ? ", with Shift they turn the relief" : ""}.` });
+    fill(this.ground, { ...spot, "aria-label": `${words.label} Arrow keys ${ownPlane(shown.view) ? "step through the rounds" : "move the point"}${shown.view === "relief" ? ", with Shift they turn the relief" : ""}.` });
     if (shown.view === "relief") this.drawRelief();
     else this.drawMap(pixels / side);
     this.marks.draw();
@@ -54,10 +57,14 @@ class Picture {
 
   get small() { return this.side < SMALL; }
 
-  // The axes' rectangle, px.
+  get margins() { return this.small ? SMALL_MARGIN : MARGIN; }
+  get extent() { return this.side - this.margins.left - this.margins.right; } // px of the longer axis
+  get spared() { return this.extent * (1 - this.shares[1]); } // px below a map that is flat
+
+  // The axes' rectangle, px: that of the map of a path, else a square.
   get box() {
-    const { left, top, right } = this.small ? SMALL_MARGIN : MARGIN, width = this.side - left - right;
-    return { x: left, y: top, width, height: width };
+    const { left, top } = this.margins, [width, height] = this.shares.map((share) => share * this.extent);
+    return { x: left + (this.extent - width) / 2, y: top, width, height };
   }
 
   showProgress() {
@@ -70,7 +77,7 @@ class Picture {
     const { half, view, scale, surface } = this.shown, side = this.side;
     if (view !== "relief") {
       const { x, y, width, height: tall } = this.box, [right, up] = this.middle;
-      return [x + ((u - right + half) / (2 * half)) * width, y + ((half - v + up) / (2 * half)) * tall];
+      return [x + width / 2 + ((u - right) / (2 * half)) * this.extent, y + tall / 2 + ((up - v) / (2 * half)) * this.extent];
     }
     const own = height === undefined ? surface.height(u, v) : height;
     const share = Number.isFinite(own) ? (own - scale.low) / (scale.high - scale.low) : 0;
@@ -114,7 +121,7 @@ class Picture {
   }
 
   drawAxes(half, { x, y, width, height }) {
-    const parts = [shape("rect", { x, y, width, height, class: "edge" })], step = Math.min(roundStep((2 * half) / Math.min(width / (this.small ? 44 : 34), 9)), half); // three ticks at least;
+    const parts = [shape("rect", { x, y, width, height, class: "edge" })], step = Math.min(roundStep((2 * half) / Math.min(this.extent / (this.small ? 44 : 34), 9)), half); // three ticks at least;
     this.middle.forEach((middle, axis) => {
       for (let at = Math.ceil((middle - half) / step) * step; at <= middle + half; at += step) {
         const text = written(Math.abs(at) < step / 1e6 ? 0 : at, 2).replace("-", "−"), [px, py] = this.seen(at, at), wide = 3.2 * text.length;
@@ -122,10 +129,10 @@ class Picture {
         parts.push(axis === 0 ? shape("text", { x: px, y: y + height + 13, "text-anchor": "middle" }, text) : shape("text", { x: x - 5, y: py + 4, "text-anchor": "end" }, text));
       }
     });
-    const path = this.shown.view === "path";
+    const path = ownPlane(this.shown.view), [along, up] = this.shown.view === "models" ? ["first principal coordinate", "second ↑"] : ["along the first principal component", "the second ↑"];
     if (this.small) parts.push(shape("text", { x: x + width - 5, y: y + height - 6, "text-anchor": "end", class: "axis-name inner" }, path ? "first component →" : "u →"));
-    else parts.push(shape("text", { x: x + width, y: y + height + 26, "text-anchor": "end", class: "axis-name" }, path ? "along the first principal component" : "distance along u"));
-    parts.push(shape("text", { x: x + 6, y: y + 14, class: "axis-name inner" }, path ? "the second ↑" : "v ↑"));
+    else parts.push(shape("text", { x: x + width, y: y + height + 26, "text-anchor": "end", class: "axis-name" }, path ? along : "distance along u"));
+    parts.push(shape("text", { x: x + 6, y: y + 14, class: "axis-name inner" }, path ? up : "v ↑"));
     this.axes.replaceChildren(...parts);
   }
 
@@ -140,8 +147,8 @@ class Picture {
   // The cursor of all pictures, and the ring at the point that was clicked.
   follow() {
     if (!this.shown || !this.shown.frame) return;
-    const { surface, words, view, scale } = this.shown, hover = (view === "path") === (this.stage.hoverView === "path") ? this.stage.hover : null, parts = [];
-    const point = view === "path" ? null : this.stage.state.point, apart = hover && point ? Math.hypot(...this.seen(...hover).map((part, i) => part - this.seen(...point)[i])) : Infinity;
+    const { surface, words, view, scale } = this.shown, hover = (ownPlane(view) ? view : "") === (ownPlane(this.stage.hoverView) ? this.stage.hoverView : "") ? this.stage.hover : null, parts = [];
+    const point = ownPlane(view) ? null : this.stage.state.point, apart = hover && point ? Math.hypot(...this.seen(...hover).map((part, i) => part - this.seen(...point)[i])) : Infinity;
     for (const [spot, kind] of [[hover, "hover"], [point, "ring"]]) {
       if (!spot || !surface.inside(...spot)) continue;
       const [x, y] = this.seen(...spot);
@@ -149,8 +156,8 @@ class Picture {
       else parts.push(shape("path", { d: `M${x - 8} ${y}H${x + 8}M${x} ${y - 8}V${y + 8}`, class: "cross halo" }), shape("path", { d: `M${x - 8} ${y}H${x + 8}M${x} ${y - 8}V${y + 8}`, class: "cross" }));
     }
     this.cursor.replaceChildren(...parts);
-    const still = apart < 2, spot = still ? point : hover || point, near = view === "path" && hover ? this.marks.near(hover) : null;
-    if (near) { this.reading.textContent = `round ${near.round}: test loss ${written(near.loss)}, ${written(near.away, 2)} from the plane`; return; }
+    const still = apart < 2, spot = still ? point : hover || point, near = ownPlane(view) && hover ? this.marks.near(hover) : null;
+    if (near) { this.reading.textContent = this.marks.wordsOf(near); return; }
     this.reading.textContent = !spot || surface.low === Infinity ? words.reading
       : surface.inside(...spot) ? `${scale.difference ? "difference of " : ""}${words.metric} at (${written(spot[0], 2)}, ${written(spot[1], 2)}): ${this.valueAt(spot, hover && !still)}`
         : `(${written(spot[0], 2)}, ${written(spot[1], 2)}) is beyond this plane`;
@@ -169,7 +176,7 @@ class Picture {
     const [px, py] = [((event.clientX - box.left) / box.width) * this.side, ((event.clientY - box.top) / box.height) * this.side];
     if (view !== "relief") {
       const { x, y, width, height } = this.box, [right, up] = this.middle;
-      return [right + ((px - x) / width) * 2 * half - half, up + half - ((py - y) / height) * 2 * half];
+      return [right + ((px - x - width / 2) / this.extent) * 2 * half, up - ((py - y - height / 2) / this.extent) * 2 * half];
     }
     const { right, up } = this.stage.camera.axes, { tall } = this.stage.camera.look;
     const a = (2 * (px / this.side) - 1) / ZOOM, b = (1 - 2 * (py / this.side)) / ZOOM - 0.02;
@@ -204,16 +211,16 @@ class Picture {
     this.ground.addEventListener("click", (event) => {
       const spot = moved ? null : this.under(event);
       if (!spot) return;
-      if (this.shown.view !== "path") { if (this.shown.surface.inside(...spot)) this.stage.pickPoint(spot); return; }
+      if (!ownPlane(this.shown.view)) { if (this.shown.surface.inside(...spot)) this.stage.pickPoint(spot); return; }
       const near = this.marks.near(spot);
-      if (near) this.stage.player.goTo(near.round);
+      if (near) this.marks.pick(near);
     });
     this.ground.addEventListener("keydown", (event) => {
       const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key];
       if (!step) return;
       event.preventDefault();
       event.stopPropagation();
-      if (this.shown.view === "path") { this.stage.player.step(step[0] + step[1]); return; }
+      if (ownPlane(this.shown.view)) { this.stage.player.step(step[0] + step[1]); return; }
       if (event.shiftKey && this.shown.view === "relief") { this.stage.camera.turn(step[0] * 10, step[1] * 6); this.stage.turned(); return; }
       const { surface, half } = this.shown, [u, v] = this.stage.state.point || [0, 0];
       const bound = (value, [low, high]) => Math.min(Math.max(value, low), high);

@@ -17,7 +17,7 @@ class Player {
     const follow = stage.state.follow && round === last;
     cancelAnimationFrame(this.moving);
     stage.tween = null;
-    if (stage.calm.matches || drag || stage.state.view === "path" || !stage.land.ready(round)) { stage.set({ round, follow, ...changes }, { replace: drag || this.playing }); if (then) then(); return; }
+    if (stage.calm.matches || drag || ownPlane(stage.state.view) || !stage.land.ready(round)) { stage.set({ round, follow, ...changes }, { replace: drag || this.playing }); if (then) then(); return; }
     stage.tween = { from, share: 0 };
     stage.set({ round, follow, ...changes }, { replace: this.playing });
     const begun = performance.now();

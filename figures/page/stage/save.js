@@ -9,8 +9,10 @@ function download(name, content, type) {
 
 // The evaluated numbers of the landscapes on the stage, as a file.
 function saveNumbers(stage) {
-  const { state, land } = stage, path = state.view === "path", metric = path ? "loss" : state.metric;
+  const { state, land } = stage, path = ownPlane(state.view), metric = path ? "loss" : state.metric;
   const rows = land.surfaces(state.round).filter(({ at }) => at.frame).flatMap(({ run, at }) => { const surface = land.surfaceIn(at.frame, metric); return surface ? surface.points().map(([u, v, value]) => [JSON.stringify(stage.named(run)), at.round, u, v, value].join(",")) : []; });
+  const { frame } = state.view === "models" ? land.models() : {}, columns = ["run", "name", "round", "u", "v", "basin", "chosen", "loss"];
+  if (frame) { download(`${nameOfFile(stage)}.csv`, `${columns.join(",")}\n${frame.marks.map((mark) => columns.map((name) => mark[name]).join(",")).join("\n")}\n`, "text/csv"); return; }
   download(`${nameOfFile(stage)}.csv`, `run,round,u,v,${metric.replace(" ", "_")}\n${rows.join("\n")}\n`, "text/csv");
 }
 

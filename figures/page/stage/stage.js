@@ -4,8 +4,6 @@
 // for what is not in the scene, and grows while runs grow; without it, it is a file. link.address is where the address
 // stands, if not above the page.
 
-const MOST = 4; // landscapes side by side
-
 class Stage {
   static number = 0; // of stages on this page: ids and names of one are not those of another
 
@@ -18,7 +16,7 @@ class Stage {
     this.unit = ["", "1", undefined].includes(scene.unit) ? "" : ` ${scene.unit}`;
     this.tables = Object.fromEntries(Object.entries(scene.colours).map(([name, text]) => [name, bytesOf(text)]));
     this.networks = new Networks(this);
-    this.asks = new Asks(link || this.networks, () => this.answered(), () => this.hall.progress());
+    this.asks = new Asks(link || this.networks, () => this.answered(), () => { this.hall.progress(); this.why.charts.draw(); });
     this.land = new Landscapes(this);
     this.player = new Player(this);
     this.take(scene.runs);
@@ -107,7 +105,7 @@ class Stage {
 
   read() {
     const read = readAddress(this, this.address.read(), beginning(this).state);
-    if (read) { Object.assign(this.state, read.state); Object.assign(this, { notice: complaint(read.wrong, read.whole), unchecked: true }); this.settle(); if (read.whole) this.write(true); }
+    if (read) { Object.assign(this.state, read.state); Object.assign(this, { notice: complaint(read.wrong, read.whole), unchecked: true, uncheckedCurves: true }); this.settle(); if (read.whole) this.write(true); }
     this.camera.turnTo(this.state.turn);
   }
 
@@ -146,6 +144,8 @@ class Stage {
     this.render();
   }
 
+  withRun(runs, key) { return !key || runs.includes(key) ? runs : this.ordered(runs.length < MOST ? [...runs, key] : [key, ...runs.slice(1)]); }
+
   ordered(keys) { return this.runs.map((run) => run.key).filter((key) => keys.includes(key)); }
 
   compare(key) {
@@ -155,8 +155,7 @@ class Stage {
   }
 
   look(key) {
-    const { runs } = this.state;
-    this.set({ look: key, runs: runs.includes(key) ? runs : this.ordered(runs.length < MOST ? [...runs, key] : [key, ...runs.slice(1)]) });
+    this.set({ look: key, runs: this.withRun(this.state.runs, key) });
   }
 
   pickClient(id) { this.set({ client: this.state.client === id ? null : id }); }
@@ -201,7 +200,7 @@ class Stage {
   // Tells a screen reader the numbers at the point.
   speak() {
     const { point, view } = this.state, read = this.pictures.filter((picture) => picture.shown.frame), waits = this.shown.some((run) => this.land.exact(run, this.land.frame(run)).pending);
-    const words = point && view !== "path" && !waits ? read.map(({ shown, reading }) => `${this.named(shown.run)}: ${reading.textContent}`).join("; ") : "";
+    const words = point && !ownPlane(view) && !waits ? read.map(({ shown, reading }) => `${this.named(shown.run)}: ${reading.textContent}`).join("; ") : "";
     if (words !== this.spoken.textContent && !waits) this.spoken.textContent = words;
   }
 

@@ -57,14 +57,16 @@ class TimeLine {
     const places = this.height < 100 ? [[state.top, SIDES.top, tall + SIDES.gap]] : [[state.top, SIDES.top, 0.55 * tall], [state.below, SIDES.top + 0.55 * tall + SIDES.gap, 0.45 * tall]];
     const bands = places.map(([name, top, height]) => ({ name, top, height, about: numbers[name] || stage.scene.series[name] || { words: name, log: false }, curves: stage.runs.map((run) => ({ run, curve: this.curve(run, name) })).filter(({ run, curve }) => curve && (run.state !== "diverged" || state.runs.includes(run.key))) }));
     this.offer(numbers);
-    const drawnFrom = [this.width, this.height, stage.version, state.runs, state.look, state.top, state.below, state.smooth, state.span, state.seeds, stage.dark.matches, stage.rounds.length, bands.map(({ curves }) => curves.map(({ run }) => run.key))];
+    this.check(bands, numbers);
+    const alarms = stage.shown.map((run) => stage.why.charts.alarms(run));
+    const drawnFrom = [this.width, this.height, stage.version, state.runs, state.look, state.top, state.below, state.smooth, state.span, state.seeds, stage.dark.matches, stage.rounds.length, alarms, bands.map(({ curves }) => curves.map(({ run }) => run.key))];
     if (isNew(this, drawnFrom)) {
       this.plot.setAttribute("viewBox", `0 0 ${this.width} ${this.height}`);
       const parts = bands.flatMap((band) => this.band(band)), base = this.height - SIDES.bottom, [first, last] = this.rounds, within = (round) => round >= first && round <= last;
       for (const round of stage.rounds.filter(within)) parts.push(shape("circle", { cx: this.x(round), cy: base + 4, r: stage.rounds.length > 200 ? 1.2 : 2.6, class: "has" }));
       const step = roundStep(Math.max((last - first) / (this.width / 70), 1));
       for (let round = Math.ceil(first / step) * step; round <= last; round += step) parts.push(shape("text", { x: this.x(round), y: this.height - 4, "text-anchor": "middle", class: "tick" }, String(round)));
-      const flags = this.events(within);
+      const flags = this.events(within, alarms);
       for (const { run, span } of flags) if (span) parts.push(shape("rect", { class: "event-span", x: this.x(Math.max(span[0], first)), y: SIDES.top, width: Math.max(this.x(Math.min(span[1], last)) - this.x(Math.max(span[0], first)), 2), height: base - SIDES.top, fill: run.shade }));
       parts.push(...flags.map(({ x, run }) => shape("line", { class: "event-line", x1: x, x2: x, y1: 12, y2: base, stroke: run.shade })));
       this.flags.setAttribute("viewBox", `0 0 ${this.width} 15`);
@@ -78,6 +80,18 @@ class TimeLine {
     this.last.checked = state.follow;
     this.smooth.value = String(state.smooth);
     this.move(state.round);
+  }
+
+  // What an address says of the curves, once all of them are read: numbers that a run here has.
+  check(bands, numbers) {
+    const { stage } = this, absent = ["top", "below"].filter((field) => { const name = stage.state[field]; return name !== PLAIN[field] && !numbers[name] && !bands.some((band) => band.name === name && band.curves.length); });
+    if (!stage.uncheckedCurves || [...stage.asks.entries.values()].some(({ kind, pending }) => pending && ["numbers", "series"].includes(kind))) return;
+    stage.uncheckedCurves = false;
+    if (!absent.length) return;
+    stage.say([stage.notice, ...absent.map((field) => `There is no number ${stage.state[field].slice(0, 60)} here: the time line shows ${PLAIN[field].replaceAll("_", " ")}.`)].filter(Boolean).join(" "));
+    for (const field of absent) stage.state[field] = PLAIN[field];
+    stage.write(true);
+    stage.answered();
   }
 
   offer(numbers) {
@@ -121,8 +135,8 @@ class TimeLine {
 
   // Flags where something begins, of the runs on the stage, by round: {run, x, flag}. A flag that would lie over another one
   // is beside it; words that would lie over another flag or its words are left to its title.
-  events(within) {
-    const all = this.stage.shown.flatMap((run) => run.events.filter((event) => within(event.round)).map((event) => ({ run, event, round: this.x(event.round) }))).sort((a, b) => a.event.round - b.event.round);
+  events(within, alarms) {
+    const all = this.stage.shown.flatMap((run, i) => [...run.events, ...alarms[i]].filter((event) => within(event.round)).map((event) => ({ run, event, round: this.x(event.round) }))).sort((a, b) => a.event.round - b.event.round);
     all.forEach((one, i) => { one.x = Math.max(one.round, i ? all[i - 1].x + WIDE : 0); });
     for (let i = all.length - 1; i >= 0; i--) all[i].x = Math.min(all[i].x, i === all.length - 1 ? this.width - 12 : all[i + 1].x - WIDE);
     const taken = all.map(({ x }) => [x, x + 9]);

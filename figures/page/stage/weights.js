@@ -30,7 +30,7 @@ class WeightsCard {
 
   draw(at) {
     const { stage } = this, { state } = stage, { frame } = at;
-    this.element.hidden = !(stage.link || this.saved) || !frame || at.stale || state.view === "path";
+    this.element.hidden = !(stage.link || this.saved) || !frame || at.stale || ownPlane(state.view);
     if (this.element.hidden) { this.draft = null; this.mark = ""; this.sliders.replaceChildren(); this.presets.replaceChildren(); this.numbers.textContent = this.words.textContent = this.words.said = ""; return; }
     this.cohort = frame.cohort;
     this.round = at.round;

@@ -7,11 +7,12 @@ class Why {
     this.stage = stage;
     this.weights = new WeightsCard(stage);
     this.samples = new SamplesCard(stage);
+    this.charts = new Analyses(stage);
     const box = () => make("div", {});
     Object.assign(this, { head: box(), point: box(), clients: box(), run: box() });
     Object.assign(this, { others: make("ol", { class: "sentences" }), based: make("p", { class: "small based" }) });
     this.more = make("details", {}, make("summary", { class: "small" }, "More reasons"), this.others);
-    this.element = make("aside", { class: "why", "aria-label": "Why" }, this.head, make("div", {}, this.more, this.based), this.point, this.weights.element, this.clients, this.samples.element, this.run);
+    this.element = make("aside", { class: "why", "aria-label": "Why" }, this.head, make("div", {}, this.more, this.based), this.point, this.weights.element, this.clients, this.samples.element, this.charts.element, this.run);
   }
 
   draw() {
@@ -30,6 +31,7 @@ class Why {
     this.weights.draw(at);
     this.clients.replaceChildren(...(frame ? [clientsCard(stage, run, frame)] : []));
     this.samples.draw(at);
+    this.charts.draw();
     this.run.replaceChildren(...[wholeRun(stage, run, at)].filter(Boolean));
   }
 }

@@ -19,9 +19,9 @@ import xarray as xr
 from drift.analyses import evaluate_on
 from drift.config.load import validated
 from drift.runs.registry import Registered as Analysis
+from drift.runs.registry import registered
 from drift.runs.run import Run
 from drift.simulation.simulate import simulate
-from figures.commands.analyse import analyses
 from landscape.datasets import blobs
 from landscape.datasets._dataset import Groups
 from landscape.sweep import evaluate
@@ -163,7 +163,7 @@ def seen_of(analysis: Analysis, runs: list[Callable[[], Run]], watch: Callable[.
     pytest.fail(f"no tiny run here has what {analysis.name} needs; add one to `runs`: {reasons}")
 
 
-@pytest.mark.parametrize("analysis", analyses().values(), ids=analyses())
+@pytest.mark.parametrize("analysis", registered().values(), ids=registered())
 def test_an_analysis_shares_its_sweeps_and_tells_its_progress(analysis, runs, watch):
     seen = seen_of(analysis, runs, watch)
     seen.require(counted="rounds" in analysis.options)

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import tiny
+import xarray as xr
 from blocks import ROOT
 
 from drift.claims import claims
@@ -164,6 +165,62 @@ def test_the_command_prints_the_rows_of_the_page(evidence, blocks, capsys):
     assert [row[5] for row in rows] == [
         evidence.evidence_claims.p_value(SimpleNamespace(holm=float(one["holm"] or "nan"))) for one in printed
     ]
+
+
+def test_bounds_are_rounded_so_that_they_stay_true(evidence):
+    runs = evidence.evidence_runs
+    assert (runs.at_most(0.4101, 2), runs.at_most(0.41, 2)) == ("0.42", "0.41")
+    assert (runs.at_least(0.7384, 2), runs.at_least(0.73, 2)) == ("0.73", "0.73")
+
+
+def test_the_ratios_of_costs_by_seed_are_those_of_the_analysis_behind_the_table(evidence):
+    class Run:
+        label = "fedavg"
+
+        def __init__(self, seed):
+            self.experiment = tiny.experiment(f"seed={seed}", "rounds=3")
+
+        def kept(self, what):
+            return [1, 2]
+
+        def cached(self, analysis, **options):
+            assert (analysis.__name__, options["kinds"]) == ("drift_curvature", ["client", "change", "random"])
+            coords = {"round": [1, 2], "kind": options["kinds"]}
+            costs = {"cost": [[1.0, 3.0, 1.0], [1.0, 1.0, 1.0]], "quadratic": [[9.0, 2.0, 9.0], [9.0, 1.0, 9.0]]}
+            return xr.Dataset({name: (("round", "kind"), rows) for name, rows in costs.items()}, coords)
+
+    assert evidence.evidence_runs._change_errors([Run(4), Run(1)]) == "0.75 (seed 1), 0.75 (seed 4)"
+
+
+def test_the_manuscript_has_the_answers_of_both_data_sets_and_their_settings(blocks):
+    table = [cells(line) for line in blocks["findings-sampling"].splitlines()]
+    (row,) = [line for line in table if line[1] == "averaging alone over FedAvg" and line[2].startswith("0.9")][:1]
+    assert blocks["cross-alone-sampling"] == " and ".join(row[2:])
+    assert blocks["mean-cross-alone-sampling"] == " and ".join(cell.partition(" ")[0] for cell in row[2:])
+    assert "cross-gamma-drift" not in blocks, "one data set alone"
+    settings = dict(cells(line) for line in blocks["settings-cross"].splitlines())
+    assert settings["data"] == "fashion_mnist (`cross-fmnist-mlp-shards2`), cifar10 (`cross-cifar10-mlp-shards2`)"
+    assert (settings["clients K"], settings["clients per round m"]) == ("50", "10")
+    assert (settings["IMA averages from round"], settings["models in IMA's mean, P"]) == ("90", "5")
+
+
+def test_a_paper_has_one_column_for_each_of_its_settings(blocks):
+    heads = [cells(line) for line in blocks["settings"].splitlines() if line.startswith("|setting that differs|")]
+    assert heads and all(len(set(head)) == len(head) for head in heads)
+    assert "of IMA, Table I: [ima-accuracy-fedprox]" in blocks["settings"]
+    assert not re.search(r"(?m)^- [^\[`]*: ?$", blocks["settings"]), "a paper's setting without a claim"
+
+
+def test_printed_accuracies_stand_beside_ours(blocks):
+    rows, item = {}, ""
+    for row in (cells(line) for line in blocks["accuracies"].splitlines() if line.startswith("|")):
+        item = row[0] or item
+        rows[item.strip("`"), row[1]] = row[5]
+    assert rows["fedlaw-table3-cifar10-dir01", "FedLAW"] == "62.46"
+    assert rows["lss-table1-cifar10", "LSS"] == "75.16"
+    assert rows["fedeve-table1-mnist-dir001", "SCAFFOLD"] == "5.13"
+    assert rows["ima-table1-fmnist-dir01", "IMA"] == "83.06"
+    assert rows["fedeve-table1-mnist-dir001", "IMA"] == "", "the paper has no such row"
 
 
 def test_no_line_begins_with_a_number_between_marks(evidence):

@@ -11,6 +11,7 @@ import psutil
 import pytest
 import torch
 
+from drift.parallel.job_pool import JobWatch
 from drift.parallel.shared_tensors import (
     MemoryRegion,
     deserialize,
@@ -89,7 +90,7 @@ def test_jobs_end_in_any_order_and_a_death_costs_one_job_one_try(tmp_path):
     seen = set()
     with Workers(2, begun, 10) as workers:
         before = workers.pids()
-        ended = {job.index: job for job in workers.results(work, jobs, watch=seen.update)}
+        ended = {job.index: job for job in workers.results(work, jobs, watch=JobWatch(seen.update))}
         assert workers.pids() != before
         again = [job.result for job in workers.results(work, [("add", torch.ones(2, 3))])]
     assert sorted(ended) == list(range(len(jobs))) and seen == set(range(len(jobs)))

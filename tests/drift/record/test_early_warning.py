@@ -252,6 +252,15 @@ def test_planned_rounds_are_a_number_of_rounds(planned, tmp_path):
     record_rounds(tmp_path / "run", 3)
     with pytest.raises(ValueError, match=r"planned is .*; give the number of rounds of the whole training, 1 or more"):
         drift.early_warning(drift.open(tmp_path / "run"), planned=planned)
+    with pytest.raises(ValueError, match=r"rounds is .*; give the number of rounds of the whole training, 1 or more"):
+        Recorder(tmp_path / "other", rounds=planned)
+    assert not (tmp_path / "other").exists()
+
+
+def test_a_number_of_rounds_of_numpy_is_one(tmp_path):
+    run = drift.open(record_rounds(tmp_path / "run", 3, planned=np.int64(9)).folder)
+    assert run.experiment.rounds == 9
+    assert drift.early_warning(run, planned=np.int64(6)).sizes["round"] == 2
 
 
 TINY = ("task.model=linear", "rounds=30", "clients.number=4", "clients.per_round=3", "local.epochs=1", "seed=1")

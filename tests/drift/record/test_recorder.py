@@ -20,11 +20,11 @@ from drift.analyses.rounds.export_table import table
 from drift.record.flat_arrays import FlatArrays
 from drift.record.flat_arrays import gram as plain_gram
 from drift.record.recorder import Recorder
+from drift.runs.registry import registered
 from drift.simulation.verify import verify
 from drift.store import files
 from drift.store.keep import Keep
 from drift.store.round_record import gram
-from figures.commands.analyse import analyses
 from landscape.model.layout import Layout
 from landscape.model.samples import Samples
 from landscape.model.task import Task
@@ -226,7 +226,7 @@ def test_nothing_heavy_is_imported():
     assert told.stdout.strip() == "[]"
 
 
-OF_ONE_ROUND = [name for name, one in analyses().items() if "round" in one.options and name != "pool_barriers"]
+OF_ONE_ROUND = [name for name, one in registered().items() if "round" in one.options and name != "pool_barriers"]
 
 
 @pytest.fixture(scope="module")
@@ -240,7 +240,7 @@ def with_task(tmp_path_factory):
 
 @pytest.mark.parametrize("name", OF_ONE_ROUND)  # pool_barriers refuses any run but those of LSS first
 def test_a_round_that_the_run_does_not_have_is_said_to_be_none_of_it(with_task, name):
-    ask = getattr(importlib.import_module(analyses()[name].module), name)
+    ask = getattr(importlib.import_module(registered()[name].module), name)
     for index in (99, -99):
         with pytest.raises(LookupError, match=f"run run has no round {index}; it has 0 to 2"):
             ask(with_task, round=index)

@@ -126,6 +126,15 @@ def test_indices_that_are_none_are_refused_by_client_and_tensor(tmp_path, stated
     assert "\n" not in str(caught.value) and recorder.next == 0
 
 
+def test_indices_of_a_tensor_that_there_is_not_are_refused(tmp_path):
+    recorder, small = Recorder(tmp_path / "run"), {**state(1), "0.bias": torch.zeros(2).double()}
+    for name in ("0.bais", 0):
+        places = {"0.bias": [[0, 1]], name: [[0, 1]]}
+        with pytest.raises(ValueError, match=rf"client 1: narrow states tensor {name!r}, and the run has none of this"):
+            recorder.round(start=state(0), clients={1: (small, 3)}, end=state(1), unequal={1: {"narrow": places}})
+    assert recorder.next == 0
+
+
 def test_a_narrow_client_that_is_not_narrow_is_refused_by_client_and_tensor(tmp_path):
     recorder = Recorder(tmp_path / "run")
     wide = {**state(1), "0.bias": torch.zeros(5).double()}

@@ -238,6 +238,8 @@ REFUSED = {
     "a run that is not there": lambda ask, run: ask.describe_run("nix"),
     "a number that is not there": lambda ask, run: ask.read_numbers(run.name, "acuracy"),
     "a round that is not there": lambda ask, run: ask.read_numbers(run.name, "loss", [0, 7]),
+    "a round before the first": lambda ask, run: ask.read_numbers(run.name, "loss", [-4]),
+    "weights beyond all numbers": lambda ask, run: ask.evaluate(run.name, 0, {"end": 1e300}),
     "no weights": lambda ask, run: ask.evaluate(run.name, 0, {}),
     "weights of zero": lambda ask, run: ask.evaluate(run.name, 0, {"end": 0.0}),
     "weights that are not finite": lambda ask, run: ask.evaluate(run.name, 0, {"end": math.nan}),
@@ -281,6 +283,35 @@ def test_the_cost_grows_with_the_points_asked_for(ask, fedavg, analysis, options
         ask.analyse(fedavg.name, analysis, {"round": 2, **options} if "plane" in analysis else options)
     with pytest.raises(RefusedQuestion, match=r"takes about \d+ s \(a computation of the kind \w+\)"):
         ask.analyse(fedavg.name, analysis, {"tolerance": 0.1} if "plane" in analysis else {}, seconds=0.5)
+
+
+@pytest.mark.parametrize(
+    ("figure", "options", "cost"),
+    [
+        ("planes-clients", {"points": 210}, 60 * 100),
+        ("lines-globals", {"points": 410}, 10 * 10),
+        ("eigen-rounds", {"rounds": 40}, 10 * 10),
+        ("robustness-table", {"draws": 30, "after": [1]}, 10 * 10),
+    ],
+)
+def test_the_cost_of_a_figure_grows_with_what_is_asked_for(ask, runs, figure, options, cost):
+    for number in (1, 2):
+        with pytest.raises(RefusedQuestion, match=rf"takes about {number * cost} s .*, \d+ times as large as usual\)"):
+            ask.draw(figure, [run.name for run in runs[:number]], options)
+
+
+def test_weights_without_a_finite_loss_are_refused_with_what_is_accepted(ask, fedavg):
+    with pytest.raises(
+        RefusedQuestion, match=r"weights are \{'end': 1e\+300\}: the loss is not finite; give numbers about 1"
+    ):
+        ask.evaluate(fedavg.name, 2, {"end": 1e300})
+
+
+def test_rounds_are_counted_from_the_last_by_every_question(ask, fedavg):
+    told = ask.read_numbers(fedavg.name, "loss", [-1, 0])
+    assert told["coordinates"]["round"] == [2, 0]
+    assert told["values"] == [fedavg.round(index).metrics["loss"] for index in (2, 0)]
+    assert ask.evaluate(fedavg.name, -1, {"end": 1})["round"] == ask.show_round(fedavg.name, -1)["round"] == 2
 
 
 def test_runs_of_one_method_are_told_apart_by_their_settings(runs, tmp_path):

@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 import threading
+import time
+from contextlib import contextmanager
 from importlib.metadata import version
 
 import pytest
@@ -53,31 +55,74 @@ def test_a_client_of_the_protocol_is_answered(runs):
     assert long.is_error and "call again with seconds=" in long.content[0].text
 
 
-def test_lists_are_answered_and_the_server_ends_while_another_tool_computes(runs, tmp_path):
+@contextmanager
+def served(code, *arguments):
+    """A server that these lines start, and what sends it a message (number, method or tool, parameters)."""
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        guard = threading.Timer(120, process.kill)
+        guard.start()
+
+        def send(number, name, /, **parameters):
+            method, params = (name, parameters) if "/" in name or number == 0 else ("tools/call", {"name": name})
+            params = {**params, "arguments": parameters} if method == "tools/call" else params
+            message = {"jsonrpc": "2.0", "method": method, "params": params}
+            print(json.dumps(message if number is None else {**message, "id": number}), file=process.stdin, flush=True)
+
+        about = {"capabilities": {}, "protocolVersion": "2025-06-18", "clientInfo": {"name": "test", "version": "1"}}
+        send(0, "initialize", **about)
+        send(None, "notifications/initialized")
+        yield process, send
+        process.stdin.close()
+        assert process.wait() == 0
+        guard.cancel()
+
+
+def next_answer(process):
+    """The number of the next answer of a server."""
+    return json.loads(process.stdout.readline())["id"]
+
+
+def test_lists_are_answered_and_the_server_ends_while_another_tool_computes(runs):
     code = (
         "import sys; from pathlib import Path; from figures.assistants import questions; import threading\n"
         "def describe_run(self, run: str): threading.Event().wait()\n"
         "questions.Questions.describe_run = describe_run\n"
         "from figures.commands.mcp import mcp; mcp(runs=Path(sys.argv[1]))"
     )
-    meta = {"capabilities": {}, "protocolVersion": "2025-06-18", "clientInfo": {"name": "test", "version": "1"}}
-    first = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": meta}
-    calls = [("describe_run", {"run": "any"}), ("list_runs", {})]
-    asks = [
-        {"jsonrpc": "2.0", "id": 1 + row, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
-        for row, (name, arguments) in enumerate(calls)
-    ]
-    command = [sys.executable, "-c", code, str(runs[0].folder.parent)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as served:
-        guard = threading.Timer(120, served.kill)
-        guard.start()
-        for line in (first, {"jsonrpc": "2.0", "method": "notifications/initialized"}, *asks):
-            print(json.dumps(line), file=served.stdin, flush=True)
-        answers = [json.loads(served.stdout.readline())["id"] for _ in range(2)]
-        assert answers == [0, 2], "the list, though run 1 is not described yet"
-        served.stdin.close()
-        assert served.wait() == 0
-        guard.cancel()
+    with served(code, runs[0].folder.parent) as (process, send):
+        send(1, "describe_run", run="any")
+        send(2, "list_runs")
+        assert [next_answer(process), next_answer(process)] == [0, 2], "the list, though run 1 is not described yet"
+
+
+def test_a_cancelled_call_gives_its_turn_to_the_next_and_ends_at_its_next_step(runs, tmp_path):
+    code = (
+        "import sys, time; from pathlib import Path; from figures.assistants import questions\n"
+        "def describe_run(self, run: str):\n"
+        "    opened, mark = self.open(run), Path(sys.argv[2])\n"
+        "    mark.touch()\n"
+        "    try:\n"
+        "        while not mark.with_name('go').exists(): time.sleep(0.01)\n"
+        "        for _ in opened.context.track(range(10**6)): time.sleep(0.01)\n"
+        "    finally: mark.unlink()\n"
+        "questions.Questions.describe_run = describe_run\n"
+        "from figures.commands.mcp import mcp; mcp(runs=Path(sys.argv[1]))"
+    )
+    mark = tmp_path / "at work"
+    with served(code, runs[0].folder.parent, mark) as (process, send):
+        send(1, "describe_run", run=runs[0].name)
+        while not mark.exists():
+            time.sleep(0.01)
+        send(None, "notifications/cancelled", requestId=1)
+        send(2, "read_numbers", run=runs[0].name, name="loss")
+        answers = [next_answer(process)]
+        while answers[-1] != 2:
+            answers.append(next_answer(process))
+        assert mark.exists(), "the next one is answered before the first comes to a step"
+        (tmp_path / "go").touch()
+        while mark.exists():
+            time.sleep(0.01)
 
 
 def test_what_is_not_foreseen_is_one_line_too(runs, monkeypatch):

@@ -5,7 +5,6 @@ import pytest
 import xarray as xr
 
 from figures.axes import matrices, surfaces
-from figures.axes.class_labels import class_bars
 from figures.looks import style
 
 pytestmark = pytest.mark.seconds
@@ -37,13 +36,3 @@ def test_a_bar_stands_beside_its_matrix_whatever_is_below():
     bar = figure.axes[-1]
     assert 0 < (bar.get_position().x0 - matrix.get_position().x1) * figure.get_figwidth() < 0.15
     assert bar.get_position().height == pytest.approx(matrix.get_position().height)
-
-
-def test_maps_of_classes_share_a_bar_in_an_empty_panel():
-    figure, axs = style.panels(1, 3)
-    shares = xr.Dataset({"share": (("round", "class"), np.ones((20, 2)))}, {"round": range(20), "class": ["a", "b"]})
-    for ax in axs.flat[:2]:
-        class_bars(shares, ax=ax, variable="share", bar=axs[0, 2])
-    figure.draw_without_rendering()
-    assert axs[0, 0].get_position().width == pytest.approx(axs[0, 2].get_position().width, rel=0.2)
-    assert len(axs[0, 2].child_axes) == 1

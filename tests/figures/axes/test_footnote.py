@@ -86,6 +86,13 @@ def test_no_line_of_a_footnote_begins_with_a_dot():
     assert "\N{NO-BREAK SPACE}" not in figure.texts[-1].get_text()
 
 
+def test_a_line_of_a_footnote_fills_the_page_and_stays_on_it():
+    figure, _ = style.panels(1, 1)
+    footnote(figure, "Note: the order of FedLAW, IMA by mean accuracy may be chance on 1900 test samples, 95 %. " * 3)
+    figure.draw_without_rendering()
+    assert 0.86 * figure.bbox.x1 < figure.texts[-1].get_window_extent().x1 <= figure.bbox.x1
+
+
 def test_a_footnote_takes_nothing_from_axes_that_were_placed_by_hand():
     figure = _by_hand()
     before = figure.axes[0].get_window_extent().height / figure.dpi, 3 - figure.axes[0].get_position().y1 * 3

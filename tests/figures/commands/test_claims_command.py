@@ -74,6 +74,13 @@ rows = [
     assert call("claims", "--files", files, "--plan", path) == 0
     out = capsys.readouterr().out
     assert "table" in next(line for line in out.splitlines() if line.strip().startswith("fedeve-accuracy"))
+    assert found["fedeve-accuracy"]["repeat"] == "fedscape reproduce --item table --files again"
+    assert found["fedeve-momentum"]["repeat"] == ""
+    assert "Effect: " not in out
+    assert call("claims", "--files", files, "--plan", path, "--claim", "fedeve-accuracy") == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "FedEve, Table 1: FedEve is more accurate than FedAvg. Effect: accuracy of the last 10 evaluated" in out
+    assert out.endswith("minus FedAvg. fedscape reproduce --item table --files again")
 
 
 def test_the_rows_of_one_claim_keep_the_adjustment_of_all(folder, capsys):
@@ -82,6 +89,7 @@ def test_the_rows_of_one_claim_keep_the_adjustment_of_all(folder, capsys):
     assert call("claims", folder, "--paper", "fedeve", "--claim", "fedeve-accuracy", "--json") == 0
     (row,) = json.loads(capsys.readouterr().out)
     assert row == every["fedeve-accuracy"]
+    assert row["repeat"] == "", "no plan has these runs"
     assert call("claims", folder, "--paper", "fedeve", "--claim", "fedeve-accurate") == 2
     assert "no claim named 'fedeve-accurate'" in capsys.readouterr().err
 

@@ -42,9 +42,10 @@ def test_commands_compute_within_the_memory_that_is_stated(fedscape, file, tmp_p
     assert memory_budget.VARIABLE not in os.environ
 
 
-def test_what_is_no_size_is_one_line(fedscape, tmp_path):
+@pytest.mark.parametrize("size", ["apples", "0", "0GB", "-1GB", "nan"])
+def test_what_is_no_size_is_one_line(fedscape, tmp_path, size):
     run = tiny.trained(tmp_path / "runs", "rounds=1").folder
-    code, _, err = fedscape("publish", str(run), "--memory", "apples")
+    code, _, err = fedscape("publish", str(run), f"--memory={size}")
     assert code == 2
-    assert "give a size such as" in err
+    assert "give a size above 0, such as" in err
     assert len(err.strip().splitlines()) == 1

@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 import time
+from multiprocessing import get_context
 
 import pytest
 import tiny
@@ -158,6 +159,36 @@ def test_calls_of_a_process_that_died_are_repeated_once(jobs, run, tmp_path):
     job, _ = results(jobs, die, run, [0])
     assert job.state == "failed" and "signal 9" in str(job.error)
     assert results(jobs, slow, run, [0.0])[0].state == "done"
+
+
+class NoProcess:
+    """In place of the processes of a machine that can start none."""
+
+    def Process(self, **about):
+        return self
+
+    def Pipe(self):
+        return get_context("spawn").Pipe()
+
+    def set_forkserver_preload(self, names):
+        pass
+
+    def start(self):
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+
+def test_a_process_that_cannot_start_is_one_line_and_is_tried_again(run, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr(lanes, "get_context", lambda kind: NoProcess())
+        own = Jobs(threads=1)
+        for start in (own.quick, own.long):
+            for _ in range(2):
+                job = ended(lambda end, start=start: start(slow, run, 0.0, on_end=end))
+                assert job.state == "failed" and isinstance(job.error, lanes.LostProcess)
+                assert "no process can be started" in str(job.error) and "temporarily unavailable" in str(job.error)
+        assert own.active == []
+    assert results(own, slow, run, [0.0])[0].state == "done"
+    own.close()
 
 
 def test_runs_with_a_task_of_the_users_stay_in_this_process(jobs, run):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 import time
 
 import pytest
@@ -12,6 +14,7 @@ pytest.importorskip("anywidget", reason="no anywidget here; pip install 'fedscap
 
 import figures
 from figures.explore.address import address_of, selection_of
+from figures.explore.work.open_runs import OpenRuns
 
 RUNS = ["fedavg-a-s0-1", "ima-b,c-s0-2"]
 
@@ -81,32 +84,68 @@ def test_a_saved_notebook_has_the_picture_of_the_page_and_a_line(cell, monkeypat
     assert [data["image/png"] for data in changed] == ["aGVsbG8="]
 
 
-def test_a_selection_is_read_as_it_is_shown():
-    fields = {"round": 3, "runs": RUNS, "look": RUNS[1], "view": "relief", "metric": "class 3", "point": [0.5, -2.0]}
-    address = address_of("#tour=2", fields, RUNS)
-    assert "tour=2" in address and "ima-b%2Cc-s0-2" in address
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory):
+    """Two runs of three rounds with four clients, three of them a round."""
+    made, folder = tmp_path_factory.mktemp("made"), tmp_path_factory.mktemp("runs")
+    run = tiny.trained(made)
+    for name in RUNS:
+        shutil.copytree(run.folder, folder / name)
+    return OpenRuns([folder])
+
+
+def test_a_selection_is_read_as_it_is_shown(opened):
+    fields = {"round": 2, "runs": RUNS, "look": RUNS[1], "view": "relief", "metric": "class 3", "point": [0.5, -2.0]}
+    address = address_of("#filter=ima", fields, opened)
+    assert "filter=ima" in address and "ima-b%2Cc-s0-2" in address
     assert selection_of(address) == fields
-    weighted = address_of(address, {"weights": {3: 0.25, 9: 0.75}, "gamma": 0.5}, RUNS)
-    assert weighted.endswith("mix=ima-b%2Cc-s0-2,3,0.5,3:0.25,9:0.75")
-    assert selection_of(weighted) == {**fields, "weights": {3: 0.25, 9: 0.75}, "gamma": 0.5}
-    assert selection_of(address_of(weighted, {"weights": None, "point": None}, RUNS)).keys() == fields.keys() - {
+    ids = opened.run(RUNS[1]).round(2).ids.tolist()
+    weights = dict(zip(ids, (0.25, 0.5, 0.25), strict=True))
+    weighted = address_of(address, {"weights": weights, "gamma": 0.5}, opened)
+    assert weighted.endswith(f"mix=ima-b%2Cc-s0-2,2,0.5,{','.join(f'{k}:{v}' for k, v in weights.items())}")
+    assert selection_of(weighted) == {**fields, "weights": weights, "gamma": 0.5}
+    assert selection_of(address_of(weighted, {"weights": None, "point": None}, opened)).keys() == fields.keys() - {
         "point"
     }
 
 
-@pytest.mark.parametrize(
-    ("fields", "words"),
-    [
-        ({"rond": 3}, "round"),
-        ({"round": -1}, "round is -1"),
-        ({"view": "triangle"}, "map|relief"),
-        ({"runs": ["fedavg"]}, "fedavg-a-s0-1"),
-        ({"point": [1.0]}, "u and v"),
-        ({"point": [1.0, float("nan")]}, "finite"),
-        ({"weights": {3: 1}}, "look= and round="),
-        ({"round": 1, "look": RUNS[0], "weights": [1, 2]}, "by client"),
-    ],
-)
-def test_a_field_that_is_not_accepted_is_one_line(fields, words):
-    with pytest.raises(ValueError, match=words.replace("|", r"\|")):
-        address_of("", fields, RUNS)
+def test_a_run_that_is_looked_at_comes_on_the_stage_beside_those_there(opened):
+    alone = address_of("", {"runs": RUNS[:1]}, opened)
+    assert selection_of(address_of(alone, {"look": RUNS[1]}, opened)) == {"runs": RUNS, "look": RUNS[1]}
+
+
+REFUSED = [
+    ({"rond": 3}, "round"),
+    ({"round": -1}, "round is -1; give the number of a round."),
+    ({"round": 99}, "round is 99; give one that has a landscape: 0 to 2."),
+    ({"client": 77}, "client is 77; give 0 to 3."),
+    ({"client": "x"}, "client is 'x'; give the number of a client."),
+    ({"view": "triangle"}, "view is 'triangle'; give map, relief, difference, path."),
+    ({"metric": "f1"}, "metric is 'f1'; give loss, error or class 3."),
+    ({"model": "nosuch"}, "give end, start, aggregate, point, weights or client 3."),
+    ({"runs": ["fedavg"]}, "fedavg-a-s0-1"),
+    ({"runs": []}, "runs are none; give 1 to 4."),
+    ({"runs": [RUNS[0]] * 5}, "give 1 to 4."),
+    ({"runs": RUNS[:1], "look": RUNS[1]}, "look is 'ima-b,c-s0-2'; give a run on the stage: fedavg-a-s0-1."),
+    ({"point": [1.0]}, "u and v"),
+    ({"point": [1.0, float("nan")]}, "point is nan; give a number of at most 1e+30."),
+    ({"weights": {3: 1}}, "look= and round="),
+    ({"round": 1, "look": RUNS[0], "weights": [1, 2]}, "by client"),
+    ({"round": 1, "look": RUNS[0], "weights": {99: 1.0}}, "weights are of clients 99; give those of "),
+]
+
+
+@pytest.mark.parametrize(("fields", "words"), REFUSED)
+def test_a_field_that_is_not_accepted_is_one_line_in_plain_words(opened, fields, words):
+    with pytest.raises(ValueError, match=re.escape(words)) as refused:
+        address_of("", fields, opened)
+    assert not re.search(r"[\\|\n]|\.\+", str(refused.value)), "no regular expression"
+
+
+@pytest.mark.parametrize("value", [11, -11, 1e300])
+def test_weights_are_as_large_as_the_page_takes_them(opened, value):
+    weights = dict.fromkeys(opened.run(RUNS[0]).round(1).ids.tolist(), 0.5)
+    stated = {"round": 1, "look": RUNS[0]}
+    for fields in ({"weights": {**weights, next(iter(weights)): value}}, {"weights": weights, "gamma": value}):
+        with pytest.raises(ValueError, match="give a number of at most 10"):
+            address_of("", {**stated, **fields}, opened)

@@ -49,6 +49,13 @@ def test_every_file_says_what_it_shows_and_needs(name):
     assert figure.draw.__doc__
 
 
+def test_a_map_that_is_high_and_narrow_has_room_for_its_title():
+    stored = Path(gallery.__file__).parents[1] / "pictures" / "stored" / "planes-cifar10.nc"
+    figure = gallery.load("planes-clients").draw(netcdf_files.load(stored))
+    figure.draw_without_rendering()
+    assert _maps(figure)[3].axes.get_window_extent().width / figure.dpi > 0.7
+
+
 @pytest.mark.parametrize("name", gallery.names())
 def test_every_figure_without_runs_tells_how_to_train_one(name):
     with pytest.raises(LookupError, match=r"fedscape (train|sweep)"):

@@ -11,6 +11,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from figures import gallery
 from figures.gallery import (
     _cases,
+    _stack,
     _table_figure,
     _tables,
     accuracy_curves,
@@ -296,6 +297,15 @@ def test_planes_have_a_row_a_method(crossed):
     figure = planes_settings.draw(ds)
     maps = [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
     assert len(maps) == 8
+    for plane in _stack.panels(ds)[3::4]:
+        assert np.ptp(plane.alpha.values) == pytest.approx(np.ptp(plane.beta.values)), (
+            "the last globals lie on a thin triangle"
+        )
+    laid_out = gallery.load("planes-settings").draw(ds)
+    laid_out.draw_without_rendering()
+    for row in (laid_out.axes[:4], laid_out.axes[4:8]):
+        heights = [ax.get_window_extent().height for ax in row]
+        assert min(heights) > 0.8 * max(heights), "white space is below the maps of the row"
     levels = [tuple(ax.collections[0].levels) for ax in maps]
     assert len({*levels[:3], *levels[4:7]}) == 1, "rows are compared, so client planes have one scale"
     narrow = ds.assign(error=ds.error.where(ds.row == ds.row[0], 0.3 + ds.error / 100))

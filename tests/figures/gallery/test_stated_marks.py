@@ -209,6 +209,7 @@ def test_the_round_from_which_ima_averages_is_marked_and_what_is_equal_before_it
     for ax in figure.axes:
         marks = [line for line in ax.lines if list(line.get_xdata()) == [start, start]]
         assert len(marks) == len(ax.texts) == (start is not None)
+        assert all(note.get_window_extent().y0 >= ax.get_window_extent().y1 for note in ax.texts), "lines go anywhere"
     assert ("FedAvg and IMA are equal before round 6" in " ".join(_titles(figure).split())) is same
 
 

@@ -17,13 +17,14 @@ from figures.gallery import (
     clients_round,
     error_averaged,
     gap_scaling,
+    heterogeneity_rounds,
     labels_partition,
     labels_scatter,
     layers_drift,
     ntk_clients,
     numbers_rounds,
 )
-from figures.looks import look
+from figures.looks import look, style
 
 
 @pytest.mark.parametrize("most", [7, 1_234_567])
@@ -186,6 +187,38 @@ def test_numbers_over_rounds_name_their_seeds_and_draw_them(sizes, stated):
     figure = numbers_rounds.draw(ds.assign_attrs(seeds="interval"))
     assert f"bands: 95 % t interval of the mean of {stated} seeds" in titles(figure)
     assert not [line for line in figure.axes[0].lines if line.get_linewidth() == 0.5]
+
+
+@pytest.mark.parametrize("reference", ["", "lss"])
+def test_numbers_over_rounds_are_smoothed_as_other_curves_are(reference):
+    ds, table = _group_runs({"fedavg": 3}, "lines")
+    with look.drawing(look.read(smooth=3)) as part:
+        figure = numbers_rounds.draw(ds.assign_attrs(reference=reference))
+    part.require_taken("numbers-rounds")
+    means = np.column_stack([table[:, :2].mean(1), table.mean(1), table[:, 1:].mean(1)])
+    *thin, mean = (line.get_ydata() for line in figure.axes[0].lines[:4])
+    np.testing.assert_allclose(thin, means)
+    np.testing.assert_allclose(mean, means.mean(0))
+    assert figure.axes[0].get_ylabel().startswith("loss")
+    assert "moving mean of 3 rounds" in titles(figure)
+
+
+def test_classes_under_weights_are_sorted_in_each_round_and_their_likeness_is_over_that_by_size():
+    shares = np.array([[[[0.7, 0.1, 0.2], [0.2, 0.5, 0.3]]], [[[0.4, 0.3, 0.3], [0.3, 0.3, 0.4]]]])
+    coords = {"algorithm": ["fedavg", "fedlaw"], "seed": [0], "round": [0, 1], "class": list("abc")}
+    ds = xr.Dataset({"cohort_share": (list(coords), shares)}, coords)
+    for name, values in (("overlap", [[[0.6, 0.8]], [[0.9, 0.7]]]), ("overlap_data", [[[0.6, 0.8]]] * 2)):
+        ds[name] = (("algorithm", "seed", "round"), np.array(values))
+    with style.context():
+        left, right = heterogeneity_rounds.draw(ds).axes
+    found = {line.get_label(): line.get_ydata() for line in left.lines}
+    np.testing.assert_allclose(found["FedAvg"], [0.6, 0.25, 0.15])
+    np.testing.assert_allclose(found["FedLAW"], [0.4, 0.3, 0.3])
+    assert {line.get_label() for line in right.lines if not line.get_label().startswith("_")} == {"FedLAW"}
+    np.testing.assert_allclose(right.lines[0].get_ydata(), [0.3, -0.1])
+    assert right.get_title() == "mean: FedLAW +0.1"
+    (note,) = heterogeneity_rounds.draw(ds.isel(algorithm=[0])).axes[1].texts
+    assert "by their data size" in note.get_text().replace("\n", " ")
 
 
 @pytest.mark.parametrize("value", [10.05, 20.5, 0.5, -0.25, 100.0, 0.004])

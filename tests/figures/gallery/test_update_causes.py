@@ -66,3 +66,10 @@ def test_what_is_unequal_is_a_list_in_english(tmp_path):
     ds = gallery.load("update-causes").data([run])
     words = "3 of 4 clients per round with old models, clients that stop and changed updates · "
     assert words in ds.attrs["identity"]
+
+
+@pytest.mark.parametrize("name", ["update-causes", "noise-rounds", "drift-curvature"])
+def test_a_run_that_did_not_move_is_refused_for_that(name, tmp_path):
+    run, figure = tiny.trained(tmp_path, *KEEP, "local.lr=1e-30"), gallery.load(name)
+    with pytest.raises(LookupError, match=f"the clients' models of {run.name} did not move; raise local.lr"):
+        figure.draw(figure.data([run]))

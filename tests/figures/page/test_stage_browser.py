@@ -163,6 +163,42 @@ def test_the_difference_is_the_one_minus_the_other(opened, content):
     assert blue > red, "below zero"
 
 
+def test_the_colours_of_a_nearly_flat_landscape_have_different_numbers(opened, content, text, tmp_path):
+    flat, path = copy.deepcopy(content), tmp_path / "page.html"
+    for run in flat["runs"]:
+        plane = run["shown"]["2"]["plane"]
+        values = 2.3 + 1e-4 * np.linspace(0, 1, np.prod(plane["points"]))
+        plane["metrics"]["loss"] = base64.b64encode(values.astype("<f4").tobytes()).decode()
+    path.write_text(packed_pages.changed(text, "scene", flat))
+    ticks = opened("#round=2&runs=fedavg&view=map", path).locator("#stage .key .ticks span").all_text_contents()
+    assert len(ticks) == len(set(ticks)) == 5, ticks
+
+
+def test_the_map_of_a_path_fills_its_axes_and_a_click_meets_its_models(opened, content, text, tmp_path):
+    flat, path = copy.deepcopy(content), tmp_path / "page.html"
+    for run in flat["runs"]:
+        (_, (low, high)), marks = run["path"]["plane"]["extent"], run["path"]["marks"]
+        run["path"]["plane"]["extent"][1] = [0.5 * low, 0.5 * high]
+        marks[:] = [{**mark, "v": 0.5 * mark["v"]} for mark in marks]
+    path.write_text(packed_pages.changed(text, "scene", flat))
+    page = opened("#round=2&runs=fedavg,fedlaw&view=path", path)
+    for place, run in enumerate(flat["runs"][:2]):
+        across, up = (high - low for low, high in run["path"]["plane"]["extent"])
+        box = page.evaluate(f"{PICTURE}[{place}].box")
+        assert box["height"] / box["width"] == pytest.approx(up / across, rel=1e-6)
+        opaque = page.evaluate(f"""(({{ box, canvas, side }}) => {{
+            const ratio = canvas.width / side, pen = canvas.getContext("2d");
+            return [3, box.width - 3].flatMap(x => [3, box.height - 3].map(y =>
+                pen.getImageData(ratio * (box.x + x), ratio * (box.y + y), 1, 1).data[3]));
+        }})({PICTURE}[{place}])""")
+        assert opaque == [255] * 4, "the map reaches the four corners of its axes"
+    mark = run["path"]["marks"][1]
+    x, y = page.evaluate(f"{PICTURE}[1].seen({mark['u']}, {mark['v']})")
+    drawn = page.locator(".picture .over").nth(1).bounding_box()
+    page.mouse.click(drawn["x"] + x, drawn["y"] + y)
+    page.wait_for_function(f"{VIEW}.state.round === {mark['round']}")
+
+
 def test_what_dots_and_arrows_are_stands_below_the_pictures(opened):
     page = opened("#round=2&runs=fedavg&view=map")
     for view, words in (("map", "Dots: clients"), ("relief", "Dots: clients"), ("path", "the global model after each")):

@@ -24,9 +24,16 @@ NONSENSE = {
     "at=1": "at is 1, not two numbers",
     "at=NaN,2": "at is NaN,2, not two numbers",
     "turn=1e308,-1e308": "turn is 1e308,-1e308, not two angles up to 1000000 degrees",
-    "client=-2": "client is -2, not a whole number",
+    "client=-2": "client is -2, not the number of a client",
     "smooth=4": "smooth is 4, not 1, 3, 5, 9, 21",
     "span=9-3": "span is 9-3, not two rounds, such as 3-9",
+    "span=100-200": "span is 100-200, and the rounds are 0 to 2",
+    "span=1-200": "span is 1-200, and the rounds are 0 to 2",
+    "model=nosuch": "model is nosuch, not end, start, aggregate, point, weights or client 3",
+    "truth=99": "truth is 99, not the number of a class",
+    "metric=class%2099": "metric is class 99, not loss, error or class 3",
+    "more=999": "more is 999, not a whole number up to 19",
+    "with=points": "with is points, not option:value",
     "tour=7": "tour is 7, not 1, 2, 3, 4, 5",
     "mix=x": "mix is x, not run, round, gamma and client:weight",
     "%ff=1": "%ff is no field",
@@ -61,6 +68,25 @@ def test_what_an_address_says_wrongly_is_one_plain_line_until_the_next_change(op
         "#round=2&runs=fedlaw&view=relief&look=fedlaw&metric=error&at=0.1,0&client=1&smooth=3&span=0-2&tour=1"
     )
     assert fresh.locator(line).is_hidden(), "a right address is shown without a word"
+
+
+def test_a_curve_or_span_that_is_not_there_is_said_and_the_nearest_is_shown(opened):
+    page = opened("#top=nosuch&below=loss&span=1-200")
+    said = page.text_content("#stage .complaint")
+    assert "the rounds are 0 to 2" in said and said.endswith("no number nosuch here: the time line shows accuracy.")
+    top, below, span = page.evaluate(f"[{VIEW}.state.top, {VIEW}.state.below, {VIEW}.state.span]")
+    assert (top, below, span) == ("accuracy", "loss", [1, 2])
+    assert "nosuch" not in page.url and "span=1-2" in page.url
+    page.locator("#stage .curves").press("0")
+    assert page.locator("#stage .complaint").is_hidden()
+
+
+def test_a_run_to_look_at_comes_on_the_stage_where_the_address_states_no_others(opened):
+    page = opened("#runs=fedavg")
+    page.evaluate("location.hash = '#look=fedlaw'")
+    page.wait_for_function(f"{VIEW}.state.look === 'fedlaw'")
+    assert page.locator("#stage .complaint").is_hidden()
+    assert page.evaluate(f"{VIEW}.state.runs") == ["fedavg", "fedlaw"]
 
 
 def test_a_round_is_not_said_to_be_shown_where_no_round_has_a_landscape(opened):

@@ -89,6 +89,14 @@ def test_the_stated_error_is_that_of_points_that_were_not_used():
     assert before.attrs["evaluated"] == 25
 
 
+def test_a_met_tolerance_names_the_metric_that_it_is_about():
+    task, sweep = _classifier(1)
+    by_loss, by_error = (interpolated_surface(task, sweep, by=name, tolerance=0.5) for name in ("loss", "error"))
+    for name, ds in (("loss", by_loss), ("error", by_error)):
+        assert (ds.attrs["tolerance_of"], ds.attrs["converged"]) == (name, 1)
+        assert float(ds[f"{name}_interpolation_share"]) <= 0.5
+
+
 def _noise(x, y):
     return torch.frac(torch.sin(127.1 * x + 311.7 * y) * 43758.5453)
 

@@ -201,3 +201,19 @@ def test_clients_that_do_not_move_have_parts_of_size_zero_and_no_shares(runs):
     ds = drift.noise_or_drift(tiny.trained(runs, "local.lr=1e-30"), rounds=[0])
     assert not ds.square.any() and not ds.mean_square.any()
     assert ds.share.isnull().all() and ds.snr.isnull().all()
+    assert not ds.square_high.any() and not ds.mean_square_low.any(), "what is exactly 0 has an interval"
+
+
+def test_full_batches_of_one_step_have_no_noise_and_no_drift_but_in_rounding(runs):
+    run = tiny.trained(runs, "local.batch=100", "clients.per_round=4")
+    ds = drift.noise_or_drift(run, rounds=[1]).isel(round=0, fraction=0)
+    assert ds.mean_square.sel(cause=["drift", "noise"]).values.tolist() == [0, 0]
+    assert ds.snr.isnull() and ds.cohort_size.sel(pair="drift=noise").isnull(), "nothing but rounding is left of both"
+    np.testing.assert_allclose(ds.share_low, ds.share, rtol=1e-5)
+    assert ds.cohort_size.sel(pair="signal=sampling") > 1
+
+
+def test_a_run_of_one_client_is_not_sent_to_all_clients(runs):
+    run = tiny.trained(runs, "clients.number=1", "clients.per_round=1", "clients.partition=iid")
+    with pytest.raises(ValueError, match=r"needs 3; name another round\.$"):
+        drift.noise_or_drift(run, rounds=[1])

@@ -153,17 +153,50 @@ def test_crossings_are_those_of_the_formula_and_absent_outside_one_to_k():
     _, drift, sampling, _ = one.values[MEAN]
     sizes = dict(zip(PAIRS, one.equal_cohorts(), strict=True))
     expected = 1 / (drift / sampling + 1 / 4)
-    np.testing.assert_allclose(sizes["drift=sampling"], expected, rtol=1e-3)
+    np.testing.assert_allclose(sizes["drift=sampling"], expected, rtol=1e-12)
     assert np.isnan(sizes["signal=drift"]).all()
     places = np.linspace(1, 3, 201)
     where, low, high = crossing(places, places - 2.003, np.full(201, 0.5))
-    assert (where, low, high) == pytest.approx((2.003, 1.51, 2.5))
+    assert (where, low, high) == pytest.approx((2.003, 1.503, 2.503), rel=1e-12)
     assert np.isnan(crossing(places, places, np.full(201, 0.5))).all()
     undecided = crossing(places, places, np.full(201, 2.0))
     assert np.isnan(undecided[0])
     assert undecided[1:] == pytest.approx((1, 2))
     alone = crossing(places, places - 2.996, np.where(places < 1.495, 5.0, 1e-3))  # in its own interval, between places
-    assert alone == pytest.approx((2.996, 1, 2.996))
+    assert alone == pytest.approx((2.996, 1, 2.997), rel=1e-12)
+    for values in (places - 2, -(places - 2)):  # zero at a place
+        assert crossing(places, values, np.zeros(201)) == pytest.approx((2, 2, 2), rel=1e-12)
+    assert np.isnan(crossing(places, np.zeros(201), np.zeros(201))[0])
+
+
+def test_cohorts_at_which_parts_are_equal_are_exact_and_their_bounds_are_those_of_the_intervals():
+    draw, K, m = np.random.default_rng(3), 1000, 6
+    frozen = draw.normal(size=(m, 5)) + 2
+    updates = 0.8 * frozen[:, None] + 0.3 * draw.normal(size=(m, 1, 5)) + 0.3 * draw.normal(size=(m, 3, 5))
+    one = replays(frozen, updates, np.full(m, 1 / K), K).estimated()
+    signal, drift, sampling, noise = one.values[MEAN]
+    exact = {
+        "signal=sampling": 1 / (signal / sampling + 1 / K),
+        "signal=noise": noise / signal,
+        "drift=sampling": 1 / (drift / sampling + 1 / K),
+        "drift=noise": noise / drift,
+        "sampling=noise": K * (1 - noise / sampling),
+    }
+    found = dict(zip(PAIRS, one.equal_cohorts(), strict=True))
+    assert np.isnan(found["signal=drift"][0])
+    seen = 0
+    for pair, wanted in exact.items():
+        where, *ends = found[pair]
+        if not 1 <= wanted <= K:
+            assert np.isnan(where), pair
+            continue
+        np.testing.assert_allclose(where, wanted, rtol=1e-10, err_msg=pair)
+        for end in (end for end in ends if 1.002 < end < 0.998 * K):
+            around = np.array([0.999, 1.001]) * end
+            different, error, _ = one.differences(around)[:, PAIRS.index(pair)]
+            assert np.diff(np.abs(different) <= error).all(), f"{pair}: the interval ends within 0.1 % of {end}"
+            seen += 1
+    assert seen
 
 
 def test_steps_at_which_parts_are_equal_lie_between_the_fractions():
@@ -175,9 +208,13 @@ def test_steps_at_which_parts_are_equal_lie_between_the_fractions():
 
     steps = np.array([1.0, 2, 4, 8, 16])
     rows = dict(zip(PAIRS, equal_steps([after(step) for step in steps], steps), strict=True))
-    difference = [after(step).differences(np.array([2.0]))[0][PAIRS.index("drift=sampling"), 0] for step in steps]
+    difference, _, size = np.transpose(
+        [after(step).differences(np.array([2.0]))[:, PAIRS.index("drift=sampling"), 0] for step in steps]
+    )
     turn = np.flatnonzero(np.diff(np.sign(difference)))[0]
     assert steps[turn] < rows["drift=sampling"][0] < steps[turn + 1]
+    here = np.interp(np.log(rows["drift=sampling"][0]), np.log(steps), difference / size)
+    assert here == pytest.approx(0, abs=1e-12)
     assert np.isnan(equal_steps([after(2.0)], np.array([2.0]))).all()
     assert set(CAUSES) >= set("=".join(PAIRS).split("="))
     assert after(1.0).values[SQUARE][3] == pytest.approx(0, abs=1e-12)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -251,3 +252,27 @@ def test_the_length_of_a_very_long_drift_is_a_number(tmp_path):
     spread = (drifts - drifts.mean(0)).double().norm(dim=1).mean()
     for kind in ("client", "random"):
         assert ds.norm.sel(kind=kind).item() == pytest.approx(float(spread), rel=1e-4)
+
+
+def test_all_of_a_drift_lies_in_the_span_of_as_many_eigenvectors_as_parameters(tmp_path):
+    run = tiny.trained(tmp_path, "rounds=2", "task.model=mlp", "task.model_options.hidden=[9]")
+    k = run.layout.size + 1  # more products than the search takes
+    ds = drift.drift_curvature(run, rounds=[1], k=k, samples=10)
+    assert (ds.share == 1).all() and ds.attrs["undetermined"] == ""
+    np.testing.assert_allclose(ds.layer_sharp, ds.layer_share, rtol=1e-6)
+    gap = drift.averaging_gap(run, rounds=[1], k=k, samples=10)
+    assert gap.removed_sharp == gap.removed and gap.removed_rest.isnull().all()
+    assert drift.client_span(run, rounds=[1], k=k, samples=10).captured.item() == pytest.approx(2 / run.layout.size)
+
+
+def test_a_cut_that_is_not_known_is_reported():
+    around = around_quadratic([5.0, 3.0, 2.0, 1.0], 2)[1]
+    assert not around.undetermined and replace(around, cut=float("nan")).undetermined
+
+
+@pytest.mark.parametrize("function", [drift.drift_curvature, drift.client_span, drift.averaging_gap])
+@pytest.mark.parametrize("options", [{"k": 2.5}, {"samples": True}])
+def test_numbers_that_are_no_whole_ones_are_refused_as_they_were_given(tmp_path, function, options):
+    ((name, value),) = options.items()
+    with pytest.raises(ValueError, match=rf"^{name} is {value}; {function.__name__} takes a whole number\.$"):
+        function(tiny.trained(tmp_path, "rounds=1"), **options)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from unittest.mock import MagicMock
+
 import numpy as np
 import pytest
 import tiny
@@ -9,6 +12,7 @@ import torch
 
 import drift
 from benchmarks.model_map import STORED, adjusted_rand, planted_table, table
+from drift.analyses.landscapes import map_means
 from drift.analyses.landscapes import model_map as module
 from drift.analyses.landscapes.named_models import named_models
 from landscape.geometry.alignment import layer_stack, permute
@@ -90,6 +94,33 @@ def test_a_diverged_model_is_named_and_equal_ones_are_not_joined_at_a_cost(seeds
         drift.model_map(seeds[0], models=[huge])
 
 
+@pytest.mark.parametrize("judged", [[np.nan, 2.0, 2.0, 2.0], [2.0, 2.0, np.nan, 2.0], [np.nan] * 4])
+def test_no_mean_is_chosen_that_is_judged_by_nan(seeds, monkeypatch, judged):
+    measured = map_means.judged_means
+
+    def told(*arguments):
+        values = measured(*arguments)
+        losses = np.array([*[1.0, 3.0, 1.0, 4.0], *values["candidate_loss"][4:]])
+        return values | {"candidate_loss": losses, "judged_loss": np.array([*judged, *values["judged_loss"][4:]])}
+
+    monkeypatch.setattr(map_means, "judged_means", told)
+    if np.isnan(judged).all():
+        with pytest.raises(ValueError, match="no mean of models has a finite loss on all samples of test"):
+            drift.model_map(seeds[0], rounds=[3], samples=1)
+        return
+    ds = drift.model_map(seeds[0], rounds=[3], samples=1)
+    assert ds.attrs["chosen"] == ds.candidate.values[2 if np.isnan(judged[0]) else 0]
+
+
+def test_a_basin_whose_mean_has_no_loss_is_not_the_best(monkeypatch):
+    monkeypatch.setattr(map_means, "evaluation_of", lambda *_, **__: MagicMock())
+    monkeypatch.setattr(map_means, "evaluate", lambda *_, **__: {"loss": torch.tensor([torch.nan, 2.0, 1.0])})
+    monkeypatch.setattr(map_means, "model_soup", lambda *_, **__: [0])
+    run = SimpleNamespace(task=None)
+    means = map_means.candidate_means(run, torch.eye(3), {1: [0], 2: [1], 3: [2]}, np.ones(3), None)
+    assert next(iter(means)) == "basin 3"
+
+
 def test_a_map_of_one_model_and_of_models_that_are_all_equal(seeds):
     one = drift.model_map(seeds[0], models=["round 3"])
     assert one.mark_basin.values.tolist() == [1] and one.mark_chosen.values.tolist() == [1]
@@ -144,7 +175,7 @@ def test_runs_of_another_model_or_other_data_are_refused(seeds, tmp_path):
     ("options", "text"),
     [
         ({"models": ["round 3", "round 3"]}, "round 3 is named twice"),
-        ({"models": []}, "models or rounds is empty"),
+        ({"models": []}, "models is empty"),
         ({"models": ["round 3"], "rounds": [2]}, "give either"),
         ({"margin": -1.0}, "margin is -1"),
         ({"samples": 0}, "samples is 0"),
@@ -182,5 +213,5 @@ def test_the_run_itself_is_no_other_run_and_a_model_has_one_name(seeds):
         drift.model_map(run, others=[run.folder.name])
     with pytest.raises(ValueError, match="named twice"):
         drift.model_map(run, models=["round 3", f"{run.folder.name}: round 3"])
-    with pytest.raises(ValueError, match="models or rounds is empty"):
+    with pytest.raises(ValueError, match="rounds is empty"):
         drift.model_map(run, rounds=[])
