@@ -84,9 +84,11 @@ def draw(ds: xr.Dataset) -> Figure:
         groups.append(_table_figure.Group(head.split("\n"), columns))
     where = f"; paper: {ds.attrs['printed']}" if "printed" in ds.attrs else ""
     macs = ds.macs_round.values
-    most, least = int(np.nanargmax(macs)), int(np.nanargmin(macs))
-    times = f"{names[most]} computes {macs[most] / macs[least]:.2g} times as much as {names[least]}; "
-    return _table_figure.draw_groups(groups, names, f"{times if macs[most] > macs[least] else ''}{_NOTE}{where}")
+    most, least = int(np.argmax(np.nan_to_num(macs))), int(np.argmin(np.nan_to_num(macs, nan=np.inf)))
+    times = ""
+    if macs[most] > macs[least] > 0:
+        times = f"{names[most]} computes {macs[most] / macs[least]:.2g} times as much as {names[least]}; "
+    return _table_figure.draw_groups(groups, names, f"{times}{_NOTE}{where}")
 
 
 def _cells(ds: xr.Dataset, key: str, unit: str, *, printed: bool = False) -> list[Cell]:

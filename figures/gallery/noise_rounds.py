@@ -81,9 +81,10 @@ def draw(ds: xr.Dataset) -> Figure:
     for ax in axs[0, 1:]:
         ax.set_yscale("symlog", linthresh=threshold)
     shares = 100 * last.share.isel(fraction=-1)
-    most = int(np.nanargmax(shares.values))
-    largest = f"largest: {_LOOKS[str(shares.part.values[most])][0]}, {float(shares[most]):.0f} %"
-    axs[0, 0].set_title(f"{largest} in round {int(last['round'])}", fontsize=style.small())
+    most = int(np.argmax(shares.fillna(-np.inf).values))
+    if bool(shares.notnull().any()):
+        largest = f"largest: {_LOOKS[str(shares.part.values[most])][0]}, {float(shares[most]):.0f} %"
+        axs[0, 0].set_title(f"{largest} in round {int(last['round'])}", fontsize=style.small())
     crossings = [_crossing(last, pair, f"1 to {number}") for pair in ("drift=sampling", "drift=noise")]
     title = f"{'; '.join(crossings)}; below {threshold:.0e} the scale is linear, as estimates can be negative"
     return style.key(figure, axs.flat, title=title, columns=5)

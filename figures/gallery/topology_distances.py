@@ -61,9 +61,9 @@ def draw(ds: xr.Dataset) -> Figure:
 def _farthest(values: xr.DataArray) -> str:
     """The method that lies farthest from the others, by its mean distance to them, and the next one."""
     names = [str(mark).rpartition(" ")[0] for mark in values[str(values.dims[0])].values]
-    table = values.values * np.where(np.equal.outer(names, names), np.nan, 1)
-    means = {name: float(np.nanmean(table[[one == name for one in names]])) for name in names if len(set(names)) > 2}
-    if not means:
+    table = values.copy(data=np.where(np.equal.outer(names, names), np.nan, values.values))
+    means = {name: float(table[[one == name for one in names]].mean()) for name in names}
+    if len(means) < 3 or not np.isfinite(list(means.values())).all():
         return ""
     first, second, *_ = sorted(means, key=lambda name: -means[name])
     return f"mean distance to other methods:\n{first} {means[first]:.2g}, all others {means[second]:.2g} nats at most"

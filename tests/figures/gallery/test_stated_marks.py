@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import tiny
 import xarray as xr
+from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.container import BarContainer, ErrorbarContainer
 from matplotlib.contour import ContourSet
 
@@ -16,6 +18,7 @@ from figures.gallery import (
     accuracy_rounds,
     accuracy_setting,
     basin_rounds,
+    noise_rounds,
     planes_classes,
     planes_statistics,
     samples_round,
@@ -270,3 +273,23 @@ def test_a_number_beside_a_bar_stays_inside_the_panel():
 def test_names_on_maps_have_an_outline_that_is_seen_at_the_size_of_a_card():
     (effect,) = style.outline()
     assert effect._gc["linewidth"] >= 2.4
+
+
+def test_intervals_of_noise_leave_the_lines_seen_and_the_largest_share_is_named(tmp_path):
+    ds = noise_rounds.data([tiny.trained(tmp_path, "rounds=3", "keep.globals=all")], rounds=2)
+    figure = noise_rounds.draw(ds)
+    bands = [sum(isinstance(part, PolyCollection) for part in ax.collections) for ax in figure.axes[:3]]
+    assert bands[0] and not any(bands[1:]), "bands of intervals around 0 fill a panel on a signed logarithmic axis"
+    for ax in figure.axes[1:3]:
+        assert sum(isinstance(part, LineCollection) for part in ax.collections) == ds.sizes["cause"]
+    shares = ds.share.isel(round=-1, fraction=-1)
+    percent = f"{100 * float(shares.max()):.0f} % in round {int(ds['round'][-1])}"
+    assert figure.axes[0].get_title().replace("\n", " ").endswith(percent)
+    unknown = ds.assign(share=ds.share.where(ds["round"] == 0))
+    assert noise_rounds.draw(unknown).axes[0].get_title() == ""
+
+
+def test_distances_that_are_not_known_name_no_method():
+    names = ["FedAvg 0", "IMA 0", "LSS 0"]
+    values = xr.DataArray(np.full((3, 3), np.nan), {"mark": names, "mark_other": names}, ("mark", "mark_other"))
+    assert topology_distances._farthest(values) == ""

@@ -31,10 +31,19 @@ def test_there_is_a_bar_for_each_cause_that_a_run_has_the_largest_first(settings
     table = np.array([[values.sel(cause=words[one]) for one in shown] for values in changes])
     drawn = [[bar.get_width() for bar in bars] for bars in ax.containers]
     np.testing.assert_allclose(drawn, table.mean(2))
-    np.testing.assert_allclose([line.get_xdata() for line in ax.lines], table.reshape(-1, 4))
+    dots = [np.asarray(part.get_offsets())[:, 0].reshape(4, -1).T for part in ax.collections]
+    np.testing.assert_allclose(dots, table)
     means = table.mean((0, 2))
     assert list(means) == sorted(means, reverse=True)
     assert f"largest change: {shown[0]}, {means[0]:.0f} %" in figure.legends[0].get_title().get_text()
+
+
+def test_bars_of_differences_say_so(tmp_path):
+    methods = ("fedavg", "fedbuff")
+    runs = [tiny.trained(tmp_path, *KEEP, "clients.stops=0.5", f"method={method}") for method in methods]
+    figure = gallery.load("update-causes")
+    (ax,) = figure.draw(figure.data(runs, paired_to="fedavg")).axes
+    assert ax.get_xlabel().endswith("minus that of FedAvg")
 
 
 def test_five_rounds_of_a_long_run_are_evenly_spread(tmp_path):
