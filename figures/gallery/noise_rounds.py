@@ -70,7 +70,7 @@ def draw(ds: xr.Dataset) -> Figure:
         _line(axs[0, 0], ds["round"].values, 100 * _bounded(ds.isel(fraction=-1).sel(part=name), "share"), name)
     for cause, factors in zip(ds.cause.values, sizes, strict=True):
         square = _bounded(last.sel(cause=cause), "mean_square")
-        _line(axs[0, 1], cohorts, square[:, -1:] * factors[:-1], cause, markersize=0, every=8)
+        _line(axs[0, 1], cohorts, square[:, -1:] * factors[:-1], cause, size=0, every=8)
         _line(axs[0, 2], last.steps.values, square * factors[-1], cause, every=1)
     names = ("round", "cohort size m", "local steps")
     texts = ("share of the update [%]", "squares in the mean update", f"the same for m = {int(last.cohort)}")
@@ -95,13 +95,11 @@ def _bounded(ds: xr.Dataset, name: str) -> np.ndarray:
     return np.array([ds[f"{name}{end}"].values for end in ("", "_low", "_high")])
 
 
-def _line(
-    ax: Axes, places: np.ndarray, bounded: np.ndarray, name: str, markersize: float = 2.8, every: int = 0
-) -> None:
+def _line(ax: Axes, places: np.ndarray, bounded: np.ndarray, name: str, size: float = 2.8, every: int = 0) -> None:
     """A line with its interval as a band, or as a bar at every so many places, side by side with those of others."""
     label, colour, marker, line = _LOOKS[name]
     values, low, high = bounded
-    ax.plot(places, values, color=colour, label=label, linestyle=line, marker=marker, markersize=markersize)
+    ax.plot(places, values, color=colour, label=label, linestyle=line, marker=marker, markersize=size)
     if every:
         aside = 0.012 * float(np.ptp(places)) * (list(_LOOKS).index(name) - 2)
         ax.vlines(places[::every] + aside, low[::every], high[::every], color=colour, linewidth=0.7, alpha=0.6)

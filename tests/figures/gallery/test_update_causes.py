@@ -41,8 +41,8 @@ def test_there_is_a_bar_for_each_cause_that_a_run_has_the_largest_first(settings
 def test_bars_of_differences_say_so(tmp_path):
     methods = ("fedavg", "fedbuff")
     runs = [tiny.trained(tmp_path, *KEEP, "clients.stops=0.5", f"method={method}") for method in methods]
-    figure = gallery.load("update-causes")
-    (ax,) = figure.draw(figure.data(runs, paired_to="fedavg")).axes
+    with look.drawing(look.Look(paired_to="fedavg")):
+        (ax,) = update_causes.draw(update_causes.data(runs)).axes
     assert ax.get_xlabel().endswith("minus that of FedAvg")
 
 
