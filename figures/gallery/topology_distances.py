@@ -62,7 +62,7 @@ def _farthest(values: xr.DataArray) -> str:
     """The method that lies farthest from the others, by its mean distance to them, and the next one."""
     names = [str(mark).rpartition(" ")[0] for mark in values[str(values.dims[0])].values]
     table = values.copy(data=np.where(np.equal.outer(names, names), np.nan, values.values))
-    means = {name: float(table[[one == name for one in names]].mean()) for name in names}
+    means = {name: float(table[[name == other for other in names]].mean()) for name in names}
     if len(means) < 3 or not np.isfinite(list(means.values())).all():
         return ""
     first, second, *_ = sorted(means, key=lambda name: -means[name])

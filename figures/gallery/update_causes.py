@@ -42,9 +42,9 @@ def draw(ds: xr.Dataset) -> Figure:
     parts = curves.split_algorithms(values)
     minus = f", minus that of {style.label(other)}" if (other := current().look.paired_to) else ""
     figure, axs = style.panels(1, 1, width=style.NARROW, height=1.1 + 0.22 * len(shown) * len(parts))
-    for place, (method, series) in enumerate(parts):
+    for index, (method, series) in enumerate(parts):
         table = series.transpose("cause", ...).values.reshape(len(shown), -1)
-        at = np.arange(len(shown)) + 0.8 * ((place + 0.5) / len(parts) - 0.5)
+        at = np.arange(len(shown)) + 0.8 * ((index + 0.5) / len(parts) - 0.5)
         means = series.mean([name for name in series.dims if name != "cause"]).values
         axs[0, 0].barh(at, means, 0.7 / len(parts), alpha=0.6, **curves.method_look(method))
         axs[0, 0].scatter(table.T, np.tile(at, (table.shape[1], 1)), s=3, color="black", zorder=3)
