@@ -15,6 +15,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import blocks
+import numpy as np
 import pytest
 from PIL import Image
 from visual_linter import lint
@@ -227,6 +228,21 @@ def test_recorded_runs_of_the_pictures_are_there():
         files = [plan.recorded(remake.DATA)[item] for item in items]
         assert all(files)
         assert remake.plan()[name].files == tuple(path for item in files for path in item)
+
+
+def test_the_table_of_rounds_to_a_target_says_something_in_each_row():
+    """All seeds reach it, and no row repeats another, as those of IMA do before it starts."""
+    from _ext import plan, remake
+
+    from figures.gallery import rounds_target
+    from figures.selection import open_runs
+
+    options = dict(plan.OPTIONS["rounds-target"])
+    chosen = options.pop("methods")
+    runs = [run for run in map(open_runs.open_run, remake.plan()["rounds-target"].files) if run.label in chosen]
+    rows = [row[~np.isnan(row)].tolist() for row in rounds_target.data(runs, **options).measured.values[:, 0]]
+    assert np.isfinite(np.concatenate(rows)).all()
+    assert len(set(map(tuple, rows))) == len(chosen)
 
 
 def test_a_changed_setting_option_or_source_makes_a_picture_stale(tmp_path, monkeypatch):

@@ -46,25 +46,25 @@ def rows(verdicts: Sequence[Verdict], campaign: Plan, added: Added) -> str:
                 (
                     f'<a id="{anchor(claim, verdict.setting)}"></a>'
                     + " ".join(filter(None, [claim.name if claim.name == last else about, _taken(verdict)])),
+                    f"**{verdict.wording}**",
                     ", ".join(map(_links, verdict.setting.split(", "))),
                     span(verdict.interval, 3),
                     "" if verdict.printed is None else f"{verdict.printed:+.3g}",
                     f"{number}, {later} added" if later else f"{number}",
                     p_value(verdict),
                     same_setting(verdict, campaign),
-                    f"**{verdict.wording}**",
                 )
             )
             last = claim.name
     head = (
         "claim",
+        "verdict",
         "setting",
         "mean [95 % interval]",
         "paper",
         "seeds",
         "p, Holm",
         "same setting?",
-        "verdict",
     )
     return table(head, lines) if lines else "None yet."
 

@@ -144,7 +144,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "numbers-rounds": {"reference": "fedavg", "smooth": 10},
     "planes-random": {"methods": ["fedavg", "ima", "fedlaw", "fedeve"]},
     "planes-settings": {"methods": ["fedavg", "ima", "fedlaw"]},
-    "rounds-target": {"target": 0.84},
+    "rounds-target": {"methods": ["fedavg", "fedadam", "fedasam", "fedprox"], "target": 0.82},
     "settings-rounds": {"smooth": 20},
     "variance-rounds": {"smooth": 10},
     "weights-learned": {"smooth": 10},

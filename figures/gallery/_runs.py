@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
+import numpy as np
 import xarray as xr
 
 from drift.analyses.per_round import evenly_spaced, selected_rounds
@@ -190,8 +191,11 @@ def require_moves(values: xr.DataArray, name: str) -> None:
 
 
 def rounds_among(available: Sequence[int], rounds: int | Sequence[int]) -> list[int]:
-    """The rounds that are named, or so many of the available ones, evenly spaced."""
-    return evenly_spaced(available, rounds) if isinstance(rounds, int) else list(rounds)
+    """The rounds that are named, or at most so many of the available ones, nearest to evenly spaced rounds."""
+    if not isinstance(rounds, int) or not available:
+        return [] if isinstance(rounds, int) else list(rounds)
+    ends = np.linspace(available[0], available[-1], min(rounds, len(available)))
+    return sorted({min(available, key=lambda index: abs(index - end)) for end in ends})
 
 
 def select_suited(

@@ -153,7 +153,8 @@ def _table(ax: Axes, names: Sequence[str], groups: Sequence[Group], end: float) 
     middles = dict(zip(shown, (edges[:-1] + edges[1:]) / 2, strict=True))
     top = rows + 0.1 + lift + tall * LINE
     ax.set_ylim(-0.1, top + 0.1)
-    for y, wide in ((0.0, 0.9), (rows + 0.1, 0.6), (top, 0.9)):
+    between = [(float(edge), 0.2) for edge in edges[1:-1]]
+    for y, wide in ((0.0, 0.9), (rows + 0.1, 0.6), (top, 0.9), *between):
         ax.plot([0, end], [y, y], color="black", linewidth=wide, clip_on=False)
     ax.text(0, rows + 0.25, names[0], va="bottom", fontsize=style.small())
     for row, middle in middles.items():

@@ -8,7 +8,6 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from drift.analyses import per_round
 from drift.analyses.landscapes.basin import basin_rounds
 from drift.runs.run import Run
 from figures.axes import curves
@@ -47,7 +46,7 @@ def data(
 
     def compute(run: Run) -> xr.Dataset:
         stored = run.kept(models)
-        indices = per_round.evenly_spaced(stored if models == "clients" else stored[2:], rounds)
+        indices = _runs.rounds_among(stored if models == "clients" else stored[2:], rounds)
         basins = run.cached(basin_rounds, rounds=indices, models=models, rise=rise, points=points)
         return basins[list(_SHOWN)].sel(rank=1, drop=True)
 
@@ -57,8 +56,8 @@ def data(
 def draw(ds: xr.Dataset) -> Figure:
     """Six statistics, one line per method; bars at the offset are standard errors, of the mean over seeds.
 
-    Where no line between the models climbs, a sentence stands for the panel. Scales of more than a factor of 20 are
-    logarithmic, so that no method hides the others.
+    Where no line between the models climbs, the title says so, and the panel shows it on the scale of the rise. Scales
+    of more than a factor of 20 are logarithmic, so that no method hides the others.
     """
     unit = str(ds.climb.attrs.get("units", "1")).removeprefix("1")
     rise = f"{ds.attrs['rise']:g} {unit}".strip()
@@ -70,10 +69,8 @@ def draw(ds: xr.Dataset) -> Figure:
         "area": f"area within {rise} of the minimum",
         "curvature": "curvature at the minimum",
     }
-    level = float(abs(ds.climb).max()) <= NO_CLIMB
-    shown = [name for name in labels if name != "climb" or not level]
     figure, axs = style.panels(2, 3, height=4.0, stacked=2, cell=0.75)
-    for ax, variable in zip(axs.flat, shown, strict=False):
+    for ax, variable in zip(axs.flat, labels, strict=True):
         log = variable in ("area", "curvature") or _spans(ds[variable])
         if variable == "offset":
             _offsets(ds, ax)
@@ -81,10 +78,11 @@ def draw(ds: xr.Dataset) -> Figure:
             positive = bool((ds[variable].fillna(1) > 0).all())
             curves.curve(ds, ax=ax, variable=variable, marker="o", markersize=2.5, log=log and positive)
         style.name_axes(ax, "round", labels[variable])
-    if level:
+    note = ""
+    if float(abs(ds.climb).max()) <= NO_CLIMB:
+        axs[0, 0].set_ylim(-0.05 * ds.attrs["rise"], ds.attrs["rise"])
         note = f"no line between the models climbs by more than {NO_CLIMB:g} {unit}".rstrip()
-        style.sentence(axs.flat[-1], note)
-    return style.key(figure, axs.flat, title=curves.band(ds))
+    return style.key(figure, axs.flat, title="; ".join(filter(None, (note, curves.band(ds)))))
 
 
 NO_CLIMB = 1e-3

@@ -74,16 +74,23 @@ def data(
 
 
 def draw(ds: xr.Dataset) -> Figure:
-    """A table, one row per method; in grey beside the measured numbers, what the paper prints."""
+    """A table, one row per method; in grey beside the measured numbers, what the paper prints and how it counts."""
     names = [style.literal(setting_text.row_label(str(name))) for name in ds.row.values]
     groups = []
     for key, (head, unit) in COLUMNS.items():
+        if key in PRINTED[:2] and "printed" not in ds.attrs:  # the paper's own ways to count
+            continue
         columns = {"": _cells(ds, key, unit)}
         if f"{key}_printed" in ds:
             columns = {"measured": columns[""], "paper": _cells(ds, f"{key}_printed", unit, printed=True)}
         groups.append(_table_figure.Group(head.split("\n"), columns))
     where = f"; paper: {ds.attrs['printed']}" if "printed" in ds.attrs else ""
-    return _table_figure.draw_groups(groups, names, f"{_NOTE}{where}")
+    macs = ds.macs_round.values
+    most, least = int(np.argmax(np.nan_to_num(macs))), int(np.argmin(np.nan_to_num(macs, nan=np.inf)))
+    times = ""
+    if macs[most] > macs[least] > 0:
+        times = f"{names[most]} computes {macs[most] / macs[least]:.2g} times as much as {names[least]}; "
+    return _table_figure.draw_groups(groups, names, f"{times}{_NOTE}{where}")
 
 
 def _cells(ds: xr.Dataset, key: str, unit: str, *, printed: bool = False) -> list[Cell]:

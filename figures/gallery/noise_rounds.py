@@ -56,7 +56,10 @@ def data(
 
 
 def draw(ds: xr.Dataset) -> Figure:
-    """Shares over rounds; squares in the mean update by cohort size and by local steps, last round; 95 % intervals."""
+    """Shares over rounds; squares in the mean update by cohort size and by local steps, last round.
+
+    Bands and upright bars are 95 % intervals.
+    """
     figure, axs = style.panels(1, 3, height=2.6)
     for values in (ds.share, ds.cohort):
         curves.require_values(values.where(values != 0))
@@ -67,16 +70,21 @@ def draw(ds: xr.Dataset) -> Figure:
         _line(axs[0, 0], ds["round"].values, 100 * _bounded(ds.isel(fraction=-1).sel(part=name), "share"), name)
     for cause, factors in zip(ds.cause.values, sizes, strict=True):
         square = _bounded(last.sel(cause=cause), "mean_square")
-        _line(axs[0, 1], cohorts, square[:, -1:] * factors[:-1], cause, markersize=0)
-        _line(axs[0, 2], last.steps.values, square * factors[-1], cause)
+        _line(axs[0, 1], cohorts, square[:, -1:] * factors[:-1], cause, size=0, every=8)
+        _line(axs[0, 2], last.steps.values, square * factors[-1], cause, every=1)
     names = ("round", "cohort size m", "local steps")
     texts = ("share of the update [%]", "squares in the mean update", f"the same for m = {int(last.cohort)}")
     for ax, name, text in zip(axs.flat, names, texts, strict=True):
-        style.name_axes(ax, name, text, integers=5 if name == "round" else None)
+        style.name_axes(ax, name, text, integers=5)
     # a power of ten, as ticks of another number run into that of 0
     threshold = 10.0 ** np.ceil(np.log10(max(1e-3 * float(last.mean_square.isel(fraction=-1).max()), 1e-30)))
     for ax in axs[0, 1:]:
         ax.set_yscale("symlog", linthresh=threshold)
+    shares = 100 * last.share.isel(fraction=-1)
+    most = int(np.argmax(shares.fillna(-np.inf).values))
+    if bool(shares.notnull().any()):
+        largest = f"largest: {_LOOKS[str(shares.part.values[most])][0]}, {float(shares[most]):.0f} %"
+        axs[0, 0].set_title(f"{largest} in round {int(last['round'])}", fontsize=style.small())
     crossings = [_crossing(last, pair, f"1 to {number}") for pair in ("drift=sampling", "drift=noise")]
     title = f"{'; '.join(crossings)}; below {threshold:.0e} the scale is linear, as estimates can be negative"
     return style.key(figure, axs.flat, title=title, columns=5)
@@ -87,11 +95,16 @@ def _bounded(ds: xr.Dataset, name: str) -> np.ndarray:
     return np.array([ds[f"{name}{end}"].values for end in ("", "_low", "_high")])
 
 
-def _line(ax: Axes, places: np.ndarray, bounded: np.ndarray, name: str, markersize: float = 2.8) -> None:
+def _line(ax: Axes, places: np.ndarray, bounded: np.ndarray, name: str, size: float = 2.8, every: int = 0) -> None:
+    """A line with its interval as a band, or as a bar at every so many places, side by side with those of others."""
     label, colour, marker, line = _LOOKS[name]
     values, low, high = bounded
-    ax.plot(places, values, color=colour, label=label, linestyle=line, marker=marker, markersize=markersize)
-    ax.fill_between(places, low, high, color=colour, alpha=0.15, linewidth=0)
+    ax.plot(places, values, color=colour, label=label, linestyle=line, marker=marker, markersize=size)
+    if every:
+        aside = 0.012 * float(np.ptp(places)) * (list(_LOOKS).index(name) - 2)
+        ax.vlines(places[::every] + aside, low[::every], high[::every], color=colour, linewidth=0.7, alpha=0.6)
+    else:
+        ax.fill_between(places, low, high, color=colour, alpha=0.15, linewidth=0)
 
 
 def _crossing(last: xr.Dataset, pair: str, span: str) -> str:

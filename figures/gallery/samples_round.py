@@ -153,9 +153,9 @@ def _groups(ds: xr.Dataset, ax: Axes) -> None:
     for position, share in zip(positions, ds.group_share.values, strict=True):
         look = {"textcoords": "offset points", "fontsize": style.small(), "va": "center"}
         ax.annotate(f"{100 * share:.0f} %", (left[position], position), (3, 0), **look)
-    ax.margins(x=0.2)
+    ax.margins(x=0.35)
     ax.set_ylim(len(positions) - 0.5, -0.5)
-    ax.set_xlabel("samples with two predictions,\nand their share of the like samples")
+    ax.set_xlabel("samples with two\npredictions (share)")
     if ax.containers:
         ax.legend(fontsize=style.small(), loc="lower center", bbox_to_anchor=(0.5, 1.0))
 

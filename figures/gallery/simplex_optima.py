@@ -77,7 +77,7 @@ def _losses(ds: xr.Dataset, ax: Axes) -> None:
     known = (ds.best_loss.notnull() & ds.size_loss.notnull()).values
     losses = ds[["best_loss", "size_loss"]].isel(round=known)
     colour = style.colour(ds.attrs["label"])
-    ax.plot(losses["round"], losses.size_loss, "-", color=colour, label="loss, weights by size")
+    ax.plot(losses["round"], losses.size_loss, "--", color=colour, label="loss, weights by size")
     ax.plot(losses["round"], losses.best_loss, "-", color=style.GLOBAL, linewidth=0.8, label="loss, best weights")
     dots: dict[str, Any] = {"s": 18, "edgecolors": "white", "linewidths": 0.5, "zorder": 5}
     ax.scatter(losses["round"], losses.best_loss, color=triangles.by_round(ds["round"], known), **dots)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
@@ -53,4 +54,16 @@ def draw(ds: xr.Dataset) -> Figure:
         matrix(ds[variable], ax=ax)
         ax.tick_params(axis="x", rotation=90)
         style.name_axes(ax, "method, round", "")
+        ax.set_title(_farthest(ds[variable]), fontsize=style.small())
     return figure
+
+
+def _farthest(values: xr.DataArray) -> str:
+    """The method that lies farthest from the others, by its mean distance to them, and the next one."""
+    names = [str(mark).rpartition(" ")[0] for mark in values[str(values.dims[0])].values]
+    table = values.copy(data=np.where(np.equal.outer(names, names), np.nan, values.values))
+    means = {name: float(table[[name == other for other in names]].mean()) for name in names}
+    if len(means) < 3 or not np.isfinite(list(means.values())).all():
+        return ""
+    first, second, *_ = sorted(means, key=lambda name: -means[name])
+    return f"mean distance to other methods:\n{first} {means[first]:.2g}, all others {means[second]:.2g} nats at most"

@@ -84,9 +84,9 @@ def steps(count: int) -> list[Any]:
     return list(mpl.colormaps[sequential()](np.linspace(0.0, 0.82, max(count, 1))))[:count]
 
 
-def outline(width: float = 1.6) -> list[patheffects.AbstractPathEffect]:
+def outline(width: float = 2.4) -> list[patheffects.AbstractPathEffect]:
     """Pale outline that keeps text and markers readable on a map."""
-    return [patheffects.withStroke(linewidth=width, foreground="white", alpha=0.85)]
+    return [patheffects.withStroke(linewidth=width, foreground="white", alpha=0.95)]
 
 
 def styled(draw: Callable[Inputs, Result]) -> Callable[Inputs, Result]:

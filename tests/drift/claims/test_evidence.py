@@ -106,6 +106,12 @@ def test_a_row_whose_files_lack_several_rounds_says_what_it_has_instead(evidence
         assert (said in text) == (number > 0)
 
 
+def test_the_verdict_of_a_claim_stands_next_to_its_words(blocks):
+    head, _, *rows = (cells(line) for line in blocks["claims"].splitlines() if line.startswith("|"))
+    assert head[:2] == ["claim", "verdict"]
+    assert rows and all(re.fullmatch(r"\*\*[^*]+\*\*", row[1]) for row in rows)
+
+
 def test_seeds_that_were_added_are_those_with_the_digest_where_others_have_none(evidence):
     campaign = plan.load(plans()["reproduction"])
     (item, *_) = campaign.items
@@ -157,12 +163,12 @@ def test_the_command_prints_the_rows_of_the_page(evidence, blocks, capsys):
         cli.main(["claims", "--json", "--files", str(evidence.FILES)])
     printed = [one for one in json.loads(capsys.readouterr().out) if one["seeds"]]
     rows = [cells(line) for line in blocks["claims"].splitlines() if line.startswith("|<a id=")]
-    assert [(re.search(r'id="(.+?)--', row[0])[1], row[7][2:-2]) for row in rows] == [
+    assert [(re.search(r'id="(.+?)--', row[0])[1], row[1][2:-2]) for row in rows] == [
         (one["name"], one["wording"]) for one in printed
     ]
-    assert [row[2].split(" ")[0] for row in rows] == [f"{one['effect']:+.3f}" for one in printed]
-    assert [row[3] for row in rows] == ["" if one["printed"] is None else f"{one['printed']:+.3g}" for one in printed]
-    assert [row[5] for row in rows] == [
+    assert [row[3].split(" ")[0] for row in rows] == [f"{one['effect']:+.3f}" for one in printed]
+    assert [row[4] for row in rows] == ["" if one["printed"] is None else f"{one['printed']:+.3g}" for one in printed]
+    assert [row[6] for row in rows] == [
         evidence.evidence_claims.p_value(SimpleNamespace(holm=float(one["holm"] or "nan"))) for one in printed
     ]
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import tiny
 import xarray as xr
+from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.container import BarContainer, ErrorbarContainer
 from matplotlib.contour import ContourSet
 
@@ -16,9 +18,12 @@ from figures.gallery import (
     accuracy_rounds,
     accuracy_setting,
     basin_rounds,
+    noise_rounds,
     planes_classes,
     planes_statistics,
     samples_round,
+    simplex_optima,
+    topology_distances,
     weights_corrupted,
     weights_round,
     what_if_rounds,
@@ -43,14 +48,14 @@ def _basins(climb, offset):
 
 
 @pytest.mark.parametrize("climb", [0.0, 0.9e-3, 1.1e-3])
-def test_a_sentence_stands_for_climbs_where_none_is_above_the_number_that_it_names(climb):
+def test_a_title_says_that_no_line_climbs_and_no_panel_is_empty(climb):
     climbs = np.zeros((1, 3, 2))
     climbs[0, 1, 1] = climb
     figure = basin_rounds.draw(_basins(climbs, np.ones((1, 3, 2))))
-    said = " ".join(text.get_text() for text in figure.axes[-1].texts).split()
-    level = climbs.max() <= float(said[said.index("than") + 1]) if said else False
-    assert bool(said) == level == (climb < 1e-3)
-    assert not said or " ".join(said) == "no line between the models climbs by more than 0.001 nats"
+    said = "no line between the models climbs by more than 0.001 nats" in " ".join(_titles(figure).split())
+    assert said == (climb < 1e-3)
+    assert [bool(ax.lines) for ax in figure.axes] == [True] * 6
+    assert (figure.axes[0].get_ylim()[1] == 0.1) == said, "a level line on the scale of the rise"
 
 
 def test_planes_without_a_minimum_inside_are_counted_and_bars_are_errors_of_the_mean():
@@ -233,3 +238,58 @@ def test_runs_state_from_which_round_ima_averages(tmp_path):
     ]
     assert accuracy_rounds.data(runs).attrs["averages_from"] == 3
     assert "averages_from" not in accuracy_rounds.data(runs[:1]).attrs
+
+
+def test_the_loss_of_the_weights_by_size_has_other_dashes_than_that_of_the_best():
+    ds = xr.Dataset({"best_loss": ("round", [1.0, 0.5]), "size_loss": ("round", [2.0, 0.7])}, {"round": [0, 5]})
+    ds = ds.assign_attrs(label="fedavg")
+    ax = style.panels(1, 1)[1][0, 0]
+    simplex_optima._losses(ds, ax)
+    assert len({line.get_linestyle() for line in ax.lines}) == 2
+
+
+def test_distances_of_planes_name_the_method_that_lies_farthest():
+    names = ["FedAvg 0", "FedAvg 9", "IMA 0", "LSS 0"]
+    table = np.array([[0.0, 9, 1, 6], [9, 0, 3, 8], [1, 3, 0, 4], [6, 8, 4, 0]])
+    values = xr.DataArray(table, {"mark": names, "mark_other": names}, ("mark", "mark_other"))
+    said = "mean distance to other methods:\nLSS 6, all others 4.5 nats at most"
+    assert topology_distances._farthest(values) == said
+    assert topology_distances._farthest(values[:3, :3]) == "", "of two methods each is as far from the other"
+
+
+def test_a_number_beside_a_bar_stays_inside_the_panel():
+    sizes = {"group_size": [170.0, 3.0], "group_client_right": [0.0, 1.0], "group_other_right": [1.0, 0.0]}
+    ds = xr.Dataset({name: ("group", values) for name, values in sizes.items()})
+    ds = ds.assign(group_share=("group", [0.87, 0.12]), group_class=("group", [0, 1]))
+    ds = ds.assign_coords({"class": ["a", "b"]})
+    figure, axs = style.panels(1, 1, width=1.75)
+    samples_round._groups(ds.assign_attrs(client="client 0", model="end"), axs[0, 0])
+    figure.draw_without_rendering()
+    frame, number = axs[0, 0].get_window_extent(), axs[0, 0].texts[0].get_window_extent()
+    assert number.x1 < frame.x1
+    assert axs[0, 0].get_xlabel().count("\n") == 1
+
+
+def test_names_on_maps_have_an_outline_that_is_seen_at_the_size_of_a_card():
+    (effect,) = style.outline()
+    assert effect._gc["linewidth"] >= 2.4
+
+
+def test_intervals_of_noise_leave_the_lines_seen_and_the_largest_share_is_named(tmp_path):
+    ds = noise_rounds.data([tiny.trained(tmp_path, "rounds=3", "keep.globals=all")], rounds=2)
+    figure = noise_rounds.draw(ds)
+    bands = [sum(isinstance(part, PolyCollection) for part in ax.collections) for ax in figure.axes[:3]]
+    assert bands[0] and not any(bands[1:]), "bands of intervals around 0 fill a panel on a signed logarithmic axis"
+    for ax in figure.axes[1:3]:
+        assert sum(isinstance(part, LineCollection) for part in ax.collections) == ds.sizes["cause"]
+    shares = ds.share.isel(round=-1, fraction=-1)
+    percent = f"{100 * float(shares.max()):.0f} % in round {int(ds['round'][-1])}"
+    assert figure.axes[0].get_title().replace("\n", " ").endswith(percent)
+    unknown = ds.assign(share=ds.share.where(ds["round"] == 0))
+    assert noise_rounds.draw(unknown).axes[0].get_title() == ""
+
+
+def test_distances_that_are_not_known_name_no_method():
+    names = ["FedAvg 0", "IMA 0", "LSS 0"]
+    values = xr.DataArray(np.full((3, 3), np.nan), {"mark": names, "mark_other": names}, ("mark", "mark_other"))
+    assert topology_distances._farthest(values) == ""

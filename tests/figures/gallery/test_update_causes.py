@@ -15,22 +15,41 @@ KEEP = ("keep.clients=all", "rounds=4")
 
 
 @pytest.mark.parametrize(
-    ("settings", "panels"),
+    ("settings", "causes"),
     [
-        (("clients.late=2", "clients.work=[0.2,0.8]", "local.epochs=3"), ["unequal steps [%]", "old models [%]"]),
-        (("clients.stops=0.5",), ["clients that stop [%]"]),
+        (("clients.late=2", "clients.work=[0.2,0.8]", "local.epochs=3"), {"unequal steps", "old models"}),
+        (("clients.stops=0.5",), {"clients that stop"}),
     ],
 )
-def test_there_is_a_panel_for_each_cause_that_a_run_has(settings, panels, tmp_path):
+def test_there_is_a_bar_for_each_cause_that_a_run_has_the_largest_first(settings, causes, tmp_path):
     runs = [tiny.trained(tmp_path, *KEEP, *settings, f"method={method}") for method in ("fedavg", "fedbuff")]
-    ds = update_causes.data(runs)
-    figure = update_causes.draw(ds)
-    assert [ax.get_ylabel() for ax in figure.axes] == panels
-    assert all(ax.get_ylim()[0] == 0 for ax in figure.axes)
-    line = next(line for line in figure.axes[-1].lines if len(line.get_ydata()) == 4)
-    name = next(name for name, words in update_causes.WORDS.items() if panels[-1] == f"{words} [%]")
-    expected = 100 * runs[0].cached(update_causes.update_causes).relative.sel(cause=name)
-    np.testing.assert_allclose(line.get_ydata(), expected)
+    (ax,) = (figure := update_causes.draw(update_causes.data(runs))).axes
+    shown = [tick.get_text() for tick in ax.get_yticklabels()]
+    assert set(shown) == causes
+    words = {words: name for name, words in update_causes.WORDS.items()}
+    changes = [100 * run.cached(update_causes.update_causes).relative for run in runs]
+    table = np.array([[values.sel(cause=words[one]) for one in shown] for values in changes])
+    drawn = [[bar.get_width() for bar in bars] for bars in ax.containers]
+    np.testing.assert_allclose(drawn, table.mean(2))
+    dots = [np.asarray(part.get_offsets())[:, 0].reshape(4, -1).T for part in ax.collections]
+    np.testing.assert_allclose(dots, table)
+    means = table.mean((0, 2))
+    assert list(means) == sorted(means, reverse=True)
+    assert f"largest change: {shown[0]}, {means[0]:.0f} %" in figure.legends[0].get_title().get_text()
+
+
+def test_bars_of_differences_say_so(tmp_path):
+    methods = ("fedavg", "fedbuff")
+    runs = [tiny.trained(tmp_path, *KEEP, "clients.stops=0.5", f"method={method}") for method in methods]
+    with look.drawing(look.Look(paired_to="fedavg")):
+        (ax,) = update_causes.draw(update_causes.data(runs)).axes
+    assert ax.get_xlabel().endswith("minus that of FedAvg")
+
+
+def test_five_rounds_of_a_long_run_are_evenly_spread(tmp_path):
+    run = tiny.trained(tmp_path, "clients.stops=0.5", "rounds=13", "keep.clients=every 3, last 3")
+    assert run.kept("clients") == [0, 3, 6, 9, 10, 11, 12]
+    assert update_causes.data([run])["round"].values.tolist() == [0, 3, 6, 9, 12]
 
 
 def test_equal_clients_are_refused(tmp_path):
