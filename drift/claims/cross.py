@@ -1,7 +1,5 @@
 """What questions across the papers measure."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

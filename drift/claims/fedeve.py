@@ -1,7 +1,5 @@
 """What claims of Shen et al. (FedEve) measure."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from drift.claims.claim import Effects

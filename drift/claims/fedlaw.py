@@ -1,7 +1,5 @@
 """What claims of Li et al. 2023 (FedLAW) measure."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from drift.analyses.curvature.eigenvalues import eigen_rounds

@@ -1,7 +1,5 @@
 """What claims of Zhou et al. 2024 (IMA) measure."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The mean of one effect per seed, with its interval."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """What claims of Chen et al. 2024 (LSS) measure, on a run of it and one of FedAvg."""
 
-from __future__ import annotations
-
 from drift.analyses.curvature.eigenvalues import round_sharpness
 from drift.analyses.landscapes.model_quality import noise_robustness, three_accuracies
 from drift.claims.measures import late

@@ -1,7 +1,5 @@
 """Numbers of a run that several claims use."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial

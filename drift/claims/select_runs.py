@@ -1,7 +1,5 @@
 """Runs and effects for a claim: one method, pairs that differ in method, series that differ in one setting."""
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -4,8 +4,6 @@ Files name their run and the round before them (`drift.store.links`). Only heade
 (`drift.store.round_headers`), whose digest is compared. Needs no torch.
 """
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_left
 from collections import Counter

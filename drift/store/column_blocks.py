@@ -4,8 +4,6 @@ The blocks have a fixed width, whatever memory there is, so that the bits of a s
 weighted sum by blocks has the bits of the sum over the whole matrix.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass

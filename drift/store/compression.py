@@ -7,8 +7,6 @@ A model after local training differs from its start in the lower half of each nu
 to almost nothing, the two lower ones are noise and keep their size.
 """
 
-from __future__ import annotations
-
 import shutil
 import sys
 import tempfile

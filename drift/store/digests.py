@@ -1,7 +1,5 @@
 """Digests of named arrays as they are stored: of all that a file contains, and of what is read without the models."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping

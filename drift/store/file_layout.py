@@ -4,8 +4,6 @@ Source: safetensors format: length of the header (u64), JSON header padded with 
 those of the widest type first.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Files of a run: written whole or not at all, checked by a digest when read, never unpickled."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from functools import partial

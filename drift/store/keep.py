@@ -1,7 +1,5 @@
 """Policy of a run: which rounds store models, in addition to the numbers that every round stores."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, field_validator

@@ -1,7 +1,5 @@
 """Rules of policies, such as "every 10, last 3"; needs the standard library only, as the recorder uses it."""
 
-from __future__ import annotations
-
 import re
 
 _RULE = re.compile(

@@ -1,7 +1,5 @@
 """Client models of a round that do not fit the budget (`drift.store.memory_budget`): mapped, converted row by row."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import BinaryIO
 

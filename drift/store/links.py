@@ -1,7 +1,5 @@
 """Identity of a run and links of its rounds, by which files name their run and the previous round."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from typing import Any

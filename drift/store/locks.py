@@ -1,7 +1,5 @@
 """File locks: one process per training of a run, one per computation of a result."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import shutil

@@ -3,8 +3,6 @@
 `drift.store.files` does the same for torch tensors by these functions; the recorder needs no torch.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

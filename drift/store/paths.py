@@ -1,7 +1,5 @@
 """Places of a run's files in its folder; needs the standard library only."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import NamedTuple

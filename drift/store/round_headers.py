@@ -5,8 +5,6 @@ a file. A digest in the header covers them and the description; it is compared h
 before them (`drift.store.links`); `drift.store.chain` checks them against each other.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping

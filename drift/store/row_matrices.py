@@ -1,7 +1,5 @@
 """Client models as rows of a matrix, in memory or in a mapped file, one after the other."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Runs as groups that differ in their seed only, and the settings in which groups differ."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a figure shows, in words: methods, data, partition, seeds, rounds and samples of its runs."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

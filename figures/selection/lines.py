@@ -1,7 +1,5 @@
 """Curves of a number over rounds: one line per run, by group, or its difference to the reference's run of that seed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """A run for figures: a folder, or the file of a finished run that a campaign wrote."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, cast
 

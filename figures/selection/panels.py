@@ -1,7 +1,5 @@
 """The panels of a drawn figure, and why one shows nothing: one value throughout, equal series, lines of two points."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Settings of a run in words, for titles."""
 
-from __future__ import annotations
-
 from drift.partitions import Partitioner
 from drift.plugins import tables
 from drift.plugins.reserved_names import UNKNOWN

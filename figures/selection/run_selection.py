@@ -4,8 +4,6 @@ A list of runs is a list of named runs: a figure draws all of them, or refuses. 
 may choose, as `fedscape figures draw NAME FOLDER` does; the figure states what it leaves out.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Sampling error of compared accuracies: which differences may be chance on so few test samples."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection
 

@@ -1,7 +1,5 @@
 """Settings of runs by dotted key, as `fedscape sweep --grid` names them, and how pictures write them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any

@@ -4,8 +4,6 @@ Every figure of the gallery passes through it after drawing and before saving. I
 that a new figure needs no code for it.
 """
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """Train the runs of a plan within a budget and write their files; recorded runs are not trained again."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Verdicts of the files of a campaign: each claim on the runs of the plan's items that bear on it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """One small file per finished run: settings, numbers of every round, and the results that claims read."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """Numbers of rounds in the file of a run: metrics where they were measured, other series as means over blocks."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
