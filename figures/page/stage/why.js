@@ -22,7 +22,7 @@ class Why {
     const lost = !stage.link && state.mix && !this.weights.saved && make("p", { class: "small lost-weights" }, "This file has no numbers of these weights of the clients: all that it shows is of the round's own.");
     const title = make("h2", {}, "Why", make("span", { class: "of" }, swatch(run), `${stage.named(run)}, round ${round ?? state.round}${at.rough ? "; rough, the exact one is coming" : ""}`));
     const sentences = ((frame && frame.why) || []).map(({ text, number, term: name }) => make("li", {}, number && make("b", { class: "number" }, number.replace(/(^|\s)-/, "$1−")), make("p", {}, termed(text.replace(/([ (])-(?=\d)/g, "$1−"), scene.terms, new Set([name])), " ", term(name, scene.terms))));
-    this.based.textContent = frame ? `${frame.samples} ± is the standard error of a difference over the ${stage.splitWords()} samples; seeds may differ more.`.trim() : "";
+    this.based.textContent = frame ? `${frame.samples} ± is the standard error of a difference over the ${stage.splitWords()} samples${estimated(frame.parts)}; seeds may differ more.`.trim() : "";
     const told = frame ? [comparison(stage), ...sentences].filter(Boolean) : [];
     this.others.replaceChildren(...told.slice(TOLD));
     this.more.hidden = told.length <= TOLD;
@@ -51,6 +51,12 @@ function wholeRun(stage, run, at) {
     return make("li", {}, make("b", {}, one.title || one.name), one.number && make("span", { class: "small" }, " ", termed(one.number, terms, seen)), make("p", {}, termed(one.text + (one.advice ? `; ${one.advice}` : ""), terms, seen)), ...[show, draw].filter(Boolean).map(([text, act]) => button({ click: act }, text)));
   }) : [];
   return make("section", { class: "diagnosis" }, make("h3", {}, "The whole run"), verdict, make("ul", {}, ...answers));
+}
+
+// How the standard errors of many samples come about; those of few are exact.
+function estimated({ samples, end }) {
+  const parts = floatsOf(end).length;
+  return samples > parts && parts > 1 ? `, estimated from ${parts} parts of them` : "";
 }
 
 // Which of the runs on the stage has the lowest loss after the round, if the samples say so clearly.
