@@ -69,7 +69,7 @@ function comparison(stage) {
   if (rest.every((one) => Math.abs(one.loss - first.loss) < 1e-6 * Math.abs(first.loss))) return make("li", {}, make("p", {}, `${ends.map(called).join(" and ")} are equal${after}: ${losses[0]}${unit}. `, meaning));
   const near = rest.filter((one) => !clear(first.loss - one.loss, error(one), rest.length)), far = rest.filter((one) => !near.includes(one)), next = near[0] || far[0];
   const text = near.length ? `No clear difference${after}: ${named([first, ...near])}${far.length ? `; clearly higher: ${named(far)}` : ""}. ` : `${called(first)} lies lowest${after}: ${losses[0]}, against ${named(far)}. `;
-  return make("li", {}, make("b", { class: "number" }, withError(first.loss - next.loss, error(next), unit)), make("p", {}, text, meaning));
+  return make("li", {}, make("b", { class: "number" }, withError(first.loss - next.loss, error(next), unit)), make("span", { class: "small" }, ` ${called(first)} minus ${called(next)}`), make("p", {}, text, meaning));
 }
 
 // The clicked point: its value in every picture of the stage, and where the number comes from.
