@@ -161,7 +161,8 @@ def _shrink(rules: xr.Dataset) -> Finding:
 
 def _clients(clients: xr.Dataset) -> Finding:
     doubted = suspects(clients)
-    odd = [one for one in map(int, clients.client.values) if one not in doubted and is_odd(clients.sel(client=one))]
+    numbers = set(map(int, clients.client.values)) - set(doubted)
+    odd = sorted(number for number in numbers if is_odd(clients.sel(client=number)))
     figure = "labels-partition"
     if doubted:
         first = clients.sel(client=doubted[0])

@@ -51,7 +51,7 @@ class OneLineServer(MCPServer[Any]):
             if not isinstance(reason.__cause__, ValidationError):
                 raise
             wrong = reason.__cause__.errors()
-            words = (f"{'.'.join(map(str, one['loc']))} is {one['input']!r}: {one['msg']}" for one in wrong)
+            words = (f"{'.'.join(map(str, line['loc']))} is {line['input']!r}: {line['msg']}" for line in wrong)
             raise ToolError(console.printable(f"{name}: {'; '.join(words)}.")) from None
 
 
