@@ -96,7 +96,11 @@ def _error(run: Run) -> Finding:
     statement = "no clear difference between the averaged model and the ensemble of its clients"
     statement = "averaging the models costs, beside their ensemble" if share.low >= CLEAR else statement
     statement = "the averaged model is better than the ensemble of its clients" if share.high <= -CLEAR else statement
-    measure = f"part of its squared error that averaging adds (clear beyond {100 * CLEAR:g} %)"
+    words = "of its squared error that averaging adds"
+    if share.value < 0:  # said as a gain
+        words = "by which the squared error of the ensemble is higher"
+        share = replace(share, value=-share.value, low=-share.high, high=-share.low)
+    measure = f"part {words} (clear beyond {100 * CLEAR:g} %)"
     return finding("error", statement, measure, share, "fraction", "bias-rounds", tested=True)
 
 
@@ -127,12 +131,13 @@ def _drift(run: Run, quick: bool, workers: int) -> Finding:
 def _coherence(run: Run) -> Finding:
     """Mean cosine of the last rounds, and the round of a clear change from positive to negative."""
     series = coherence(run)
-    cosine = estimate(series.mean_cosine.sel(round=slice(run.rounds()[-1] - ROUNDS + 1, None)).values)
+    late = series.mean_cosine.sel(round=slice(run.rounds()[-1] - ROUNDS + 1, None))
+    cosine, rounds = estimate(late.values), late["round"].values
     if cosine.number == 0:
         raise LookupError("no round has two clients to compare.")
-    point = critical_point(series["round"].values, series.coherence.values)
-    words = critical_words(point)
-    return finding("coherence", words, "mean cosine between clients' updates", cosine, "1", "coherence-rounds")
+    words = critical_words(critical_point(series["round"].values, series.coherence.values))
+    measure = f"mean cosine between clients' updates in rounds {rounds[0]} to {rounds[-1]}"
+    return finding("coherence", words, measure, cosine, "1", "coherence-rounds")
 
 
 def critical_words(point: CriticalPoint) -> str:
@@ -156,8 +161,8 @@ def _shrink(rules: xr.Dataset) -> Finding:
 
 def _clients(clients: xr.Dataset) -> Finding:
     doubted = suspects(clients)
-    odd = [int(number) for number in clients.client.values if is_odd(clients.sel(client=number))]
-    odd = [number for number in odd if number not in doubted]
+    numbers = set(map(int, clients.client.values)) - set(doubted)
+    odd = sorted(number for number in numbers if is_odd(clients.sel(client=number)))
     figure = "labels-partition"
     if doubted:
         first = clients.sel(client=doubted[0])

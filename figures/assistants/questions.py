@@ -11,9 +11,10 @@ import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import xarray as xr
+from pydantic import Field
 
 from drift.analyses.counterfactual.interventions import interventions_effort
 from drift.diagnosis.diagnose import diagnose
@@ -30,6 +31,9 @@ from landscape.plugins import outside
 
 SECONDS = 30.0
 """Seconds that an answer may take where the call accepts no more."""
+
+Seconds = Annotated[float, Field(ge=0)]
+"""Time that a call accepts; the server refuses one below 0."""
 
 MOST = 2000
 """Numbers of a result in one answer at most; of a longer one each variable has its range, and its values by name."""
@@ -67,7 +71,7 @@ class Questions(RecordQuestions):
         analysis: str,
         options: Mapping[str, Any] | None = None,
         variables: Sequence[str] = (),
-        seconds: float = SECONDS,
+        seconds: Seconds = SECONDS,
     ) -> dict[str, Any]:
         """Compute an analysis of a run, such as counterfactual, what_if, coherence or eigen_rounds.
 
@@ -94,7 +98,7 @@ class Questions(RecordQuestions):
             "variables": {str(name): array(values, brief=brief) for name, values in wanted.data_vars.items()},
         }
 
-    def diagnose_run(self, run: str, test_causes: bool = False, seconds: float = SECONDS) -> dict[str, Any]:
+    def diagnose_run(self, run: str, test_causes: bool = False, seconds: Seconds = SECONDS) -> dict[str, Any]:
         """What drifts in a run, with intervals; with test_causes, what would help, by training rounds again.
 
         Args:
@@ -121,7 +125,7 @@ class Questions(RecordQuestions):
         return {"figures": stated}
 
     def draw(
-        self, figure: str, runs: Sequence[str], options: Mapping[str, Any] | None = None, seconds: float = SECONDS
+        self, figure: str, runs: Sequence[str], options: Mapping[str, Any] | None = None, seconds: Seconds = SECONDS
     ) -> tuple[bytes, dict[str, str]]:
         """Draw a figure of runs: the picture as PNG, its caption, and what it shows in words.
 

@@ -57,18 +57,20 @@ class RecordQuestions(OpenedRuns):
     """Questions that read the record or evaluate a model of a round."""
 
     def list_runs(self, containing: str = "") -> dict[str, Any]:
-        """The runs: name, method, data, model, partition, seed, rounds done and in all, last accuracy (fraction).
+        """The runs: name, method, data, model, partition, seed, rounds done and in all, last_accuracy (fraction).
 
-        Where runs of one method differ in more than their seed, their settings say how.
+        last_accuracy is that of the last round; pages and describe_run have the mean of the last ten rounds. Where runs
+        of one method differ in more than their seed, their settings say how.
 
         Args:
             containing: Only runs whose name contains this text.
         """
         every = index(self._folder)
         settings = _distinguishing([row for row in every if not row.get("problem")])
-        rows = [row | {"settings": settings.get(row["name"]) or None} for row in every if containing in row["name"]]
-        shown = [{**row, "folder": None, "metrics": None, "updated": None} for row in rows]
-        return {"runs": [{key: plain(value) for key, value in row.items() if value is not None} for row in shown]}
+        rows = [row | {"settings": settings.get(row["name"]), "last_accuracy": row.get("accuracy")} for row in every]
+        shown = [row | dict.fromkeys(("folder", "metrics", "updated", "accuracy")) for row in rows]
+        known = [{key: plain(value) for key, value in row.items() if value not in (None, {})} for row in shown]
+        return {"runs": [row for row in known if containing in row["name"]]}
 
     def describe_run(self, run: str) -> dict[str, Any]:
         """A run: settings, state, rounds with client models, and the accuracy over its last ten rounds.

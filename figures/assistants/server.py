@@ -15,6 +15,7 @@ from anyio import Lock, get_cancelled_exc_class, to_thread
 from mcp import types
 from mcp.server.mcpserver import Image, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
+from pydantic import ValidationError
 
 from figures.assistants.questions import Questions
 from figures.explore.work import stopping
@@ -35,6 +36,25 @@ TOOLS = (
 """Functions of `Questions` that are tools."""
 
 
+class OneLineServer(MCPServer[Any]):
+    """A server that says in one line which argument of a call is wrong."""
+
+    async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
+        """The answer of a tool.
+
+        Raises:
+            ToolError: As the tool, or for an argument of another type.
+        """
+        try:
+            return await super().call_tool(name, arguments, context)
+        except ToolError as reason:
+            if not isinstance(reason.__cause__, ValidationError):
+                raise
+            wrong = reason.__cause__.errors()
+            words = (f"{'.'.join(map(str, line['loc']))} is {line['input']!r}: {line['msg']}" for line in wrong)
+            raise ToolError(console.printable(f"{name}: {'; '.join(words)}.")) from None
+
+
 def server(questions: Questions, *, store: bool) -> MCPServer[Any]:
     """The server; `run("stdio")` lets it answer.
 
@@ -42,9 +62,7 @@ def server(questions: Questions, *, store: bool) -> MCPServer[Any]:
         questions: What it answers from.
         store: Whether its tools store results, and are no longer read-only.
     """
-    answering: MCPServer[Any] = MCPServer(
-        "fedscape", version=version("fedscape"), instructions=INSTRUCTIONS, log_level="WARNING"
-    )
+    answering = OneLineServer("fedscape", version=version("fedscape"), instructions=INSTRUCTIONS, log_level="WARNING")
     turn = Lock()
     for name in TOOLS:
         tool = getattr(questions, name)

@@ -43,7 +43,8 @@ def address_of(before: str, fields: Mapping[str, Any], runs: OpenRuns) -> str:
 
     Args:
         before: The address before.
-        fields: Values by name; None takes a field back. Weights are those of the clients of `round` and `look`.
+        fields: Values by name; None takes a field back. Weights are those of the clients of `round` and `look`. A
+            negative round counts from the last one of the runs on the stage.
         runs: All runs.
 
     Raises:
@@ -51,6 +52,11 @@ def address_of(before: str, fields: Mapping[str, Any], runs: OpenRuns) -> str:
             round or client; the page says the same of its address.
     """
     words = _words(before)
+    if isinstance(index := fields.get("round"), int) and index < 0:
+        on_stage = {name: fields[name] for name in ("runs", "look") if name in fields}
+        shown = selection_of(address_of(before, on_stage, runs)).get("runs", runs.names)
+        number = max((1 + max(runs.recorded(name).rounds(), default=-1) for name in shown), default=0)
+        fields = {**fields, "round": number + index if number + index >= 0 else index}
     for name, value in fields.items():
         if name not in FIELDS:
             raise ValueError(unknown("field of the selection", name, FIELDS))

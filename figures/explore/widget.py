@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,12 +26,15 @@ def explorer(runs: Sequence[Run | str | Path] | Run | str | Path, **selection: A
 
     Raises:
         LookupError: If no run is given, one has no complete round, or the extra `explore` is not installed.
-        ValueError: If there is no such field of the selection, or it does not accept the value.
+        ValueError: If what is given is no run, or there is no such field of the selection or it does not accept the
+            value.
     """
-    inputs = [runs] if isinstance(runs, Run | str | Path) else list(runs)
+    inputs = list(runs) if isinstance(runs, Iterable) and not isinstance(runs, str) else [runs]
     if not inputs:
         raise LookupError("no run to explore; give one that was trained: drift.open(folder), or what simulate returns.")
     for run in inputs:
+        if not isinstance(run, Run | str | Path):
+            raise ValueError(f"runs are {runs!r}; give a run, its folder, a folder of runs, or several of them.")
         if isinstance(run, Run):
             run.require_round(-1)
     try:

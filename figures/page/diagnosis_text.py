@@ -14,9 +14,9 @@ QUESTIONS = {
     "training": "where training stands",
     "labels": "cost of uneven labels",
     "centre": "centre of the basin",
-    "error": "cost of averaging",
+    "error": "effect of averaging",
     "drift": "cost of the drifts",
-    "coherence": "coherence of clients",
+    "coherence": "agreement of clients",
     "shrink": "shrinking the model",
     "clients": "clients that differ",
 }
@@ -102,11 +102,16 @@ def number(value: float, digits: int = 2, *, sign: bool = False) -> str:
 
 
 def alike(values: Sequence[float], digits: int = 2) -> list[str]:
-    """Numbers that are compared, as `number` writes them; with decimals that tell them apart, at most six digits."""
+    """Numbers that are compared, as `number` writes them; with decimals that tell them apart, at most six digits.
+
+    All have the same decimals, unless one is so much smaller that the others would have digits beyond those asked for.
+    """
     texts = [number(value, digits) for value in values]
     if digits < 6 and len(set(texts)) < len(set(values)):
         return alike(values, digits + 1)
     decimals = max(len(text.partition(".")[2]) for text in texts)
+    if max(map(abs, values)) * 10**decimals >= 10 ** (digits + 2):
+        return texts
     return [
         f"{value:.{decimals}f}" if abs(value) < LARGEST else text for value, text in zip(values, texts, strict=True)
     ]

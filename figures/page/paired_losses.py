@@ -13,8 +13,9 @@ from landscape.model.samples import Samples
 from landscape.model.task import Task
 from landscape.surfaces.sampling_error import sample_folds
 
-PARTS = 100
-"""Parts of the samples by whose mean losses two models are compared; where there are fewer samples, each is a part."""
+PARTS = 1000
+"""Parts of the samples by whose mean losses two models are compared: each sample where there are no more of them, and
+else as many as give a standard error within a few percent (1 / sqrt(2 PARTS), one standard deviation)."""
 
 DOUBT = 0.05
 """Probability that a sentence calls one of its differences clear although there is none."""

@@ -69,7 +69,8 @@ def stage_round(
         cohort: For each client its id, samples, counts by class, weight, cosine with the mean update, length of the
             update, loss, own_before and own_after (losses of the start and of its model on its own data), and cost:
             by how much it raises the loss of the aggregate, and cost_error, the standard error of that.
-        parts: of (which samples), and end, the loss of the end on parts of them, by which two runs are compared.
+        parts: of (which samples), samples (how many), and end, the loss of the end on parts of them, by which two
+            runs are compared.
         why: Sentences, as `figures.page.why.why` makes them; empty for a rough picture and for other samples.
 
     Raises:
@@ -98,7 +99,7 @@ def stage_round(
         "quantity": quantity,
         "marks": _marks(run, record, sweep, centre, losses),
         "cohort": cohort,
-        "parts": {"of": losses.attrs["of"], "end": packed(losses.end_parts.values)},
+        "parts": {**losses.attrs, "end": packed(losses.end_parts.values)},
         "why": [] if rough or split != "test" else why(run, index, losses, cohort),
     }
 
@@ -170,9 +171,9 @@ def round_losses(run: Run, record: Round, samples: Samples, split: str = "test")
     Returns:
         Dataset with client (id,), without (id,), the loss of the aggregate without that client, the weights of the
         others scaled to sum 1; and aggregate and, where they were kept, start and end: all in the run's unit. Standard
-        errors over the samples: cost_error (id,), of aggregate minus without, and gain_error, of aggregate minus the
-        mean of the clients. end_parts (part,): loss of the end, or of the aggregate, on parts of the samples, which
-        the attribute `of` names.
+        errors over the samples, of more than PARTS from parts of them: cost_error (id,), of aggregate minus without,
+        and gain_error, of aggregate minus the mean of the clients. end_parts (part,): loss of the end, or of the
+        aggregate, on parts of the samples, which the attribute `of` names; `samples` is their number.
     """
     ids, shares = record.ids.tolist(), run.experiment.cohort_weights(record.sizes).double()
     others = _globals(record)
@@ -192,7 +193,7 @@ def round_losses(run: Run, record: Round, samples: Samples, split: str = "test")
     numbers["gain_error"] = float(error(aggregate - client.mean(0)))
     known = np.where(shares_of_parts > 0, single.get("end", aggregate), np.nan)
     variables = {**{name: ("id", values) for name, values in columns.items()}, **numbers, "end_parts": ("part", known)}
-    attrs = {"of": digest(selected.targets, selected[:PARTS].inputs, run.loss_units)}
+    attrs = {"of": digest(selected.targets, selected[:PARTS].inputs, run.loss_units), "samples": len(selected)}
     return xr.Dataset(variables, coords={"id": ids}, attrs=attrs)
 
 

@@ -96,8 +96,7 @@ def fingerprints(grouped: dict[str, list[Run]]) -> Table:
     for group in grouped.values():
         for run in group:
             versions = ", ".join(f"{name} {version}" for name, version in run.about["versions"].items())
-            done = f"{len(run.rounds())} of {run.experiment.rounds}"
-            data = run.about.get("fingerprint", "")
+            done, data = f"{len(run.rounds())} of {run.experiment.rounds}", run.about.get("fingerprint", "")
             stored = run.kept("globals")
             last = digest({"end": run.round(stored[-1]).kept("end")})[:16] if stored else None
             cells = [seed_text(run), done, run.experiment.hash, data, last, versions]

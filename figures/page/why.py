@@ -70,10 +70,11 @@ def _client(run: Run, cohort: Sequence[dict[str, Any]], unit: str) -> Sentence:
             text += f" Its training takes the loss on its own samples from {fall}."
         return _sentence(text, harm, "Counterfactual")
     most = f" (client {worst['id']} most: {harm})" if worst["cost"] > 0 else ""
-    text = f"No client clearly harms the aggregate{most}"
-    if not is_clear(-best["cost"], best["cost_error"], len(known)):
-        return _sentence(f"{text}, and none clearly helps it.", harm, "Counterfactual")
-    return _sentence(f"{text}. C{_named(run, best)[1:]} helps it most.", help_, "Counterfactual")
+    if is_clear(-best["cost"], best["cost_error"], len(known)):
+        text = f"C{_named(run, best)[1:]} helps the aggregate most. No client clearly harms it{most}."
+        return _sentence(text, help_, "Counterfactual")
+    text = f"No client clearly harms the aggregate{most}, and none clearly helps it."
+    return _sentence(text, harm if most else "", "Counterfactual")
 
 
 def _agreement(run: Run, index: int) -> Sentence:
@@ -98,22 +99,23 @@ def _agreement(run: Run, index: int) -> Sentence:
 def _change(run: Run) -> Sentence:
     """Whether and when the drift of the run changed its kind, from its record."""
     try:
-        values = run.cached(coherence).coherence.dropna("round")
+        ds = run.cached(coherence)
     except Damaged:  # a round; the others tell
-        values = coherence(recorded(run, tolerant=True)).coherence.dropna("round")
+        ds = coherence(recorded(run, tolerant=True))
+    values = ds.coherence.dropna("round")
     rounds, signed = values["round"].values, partial(number, digits=2, sign=True)
     if len(rounds) < 2:
         return _sentence("Whether the drift changed its kind takes more rounds to know.", "", "Critical point")
-    point, mean = critical_point(rounds, values.values), estimate(values.values)
+    point, mean = critical_point(rounds, values.values), estimate(ds.mean_cosine.values)
     if not point.reason:
         text = f"The drift changed its kind in round {point.round:.0f}, between {point.low:.0f} and {point.high:.0f} "
         text += "(95 %): before, the clients' updates agree on average; from then on, they pull against each other."
         means = f"coherence {signed(point.before.value)}, then {signed(point.after.value)}"
         return _sentence(text, means, "Critical point")
     kind = "agree" if mean.positive else "disagree" if mean.negative else "neither clearly agree nor clearly disagree"
-    text = f"In rounds {rounds[0]} to {rounds[-1]} client updates {kind} on average (coherence {signed(mean.low)} "
+    text = f"In rounds {rounds[0]} to {rounds[-1]} client updates {kind} on average (mean cosine {signed(mean.low)} "
     text += f"to {signed(mean.high)}, 95 %). No change of the drift's kind was found: {point.reason}."
-    return _sentence(text, f"coherence {signed(mean.value)}", "Critical point")
+    return _sentence(text, f"mean cosine {signed(mean.value)}", "Critical point")
 
 
 def _named(run: Run, client: dict[str, Any]) -> str:

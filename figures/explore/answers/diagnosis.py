@@ -13,7 +13,7 @@ from drift.runs.run import Run
 from figures.explore.ask import Ask
 from figures.explore.work.shelf import Shelf
 from figures.page.diagnosis import read_words
-from figures.page.diagnosis_text import QUESTIONS, interval
+from figures.page.diagnosis_text import QUESTIONS, answer
 
 _RESULTS = Shelf(256)
 """Diagnoses by run and its last round, for all pages."""
@@ -51,13 +51,11 @@ def diagnosed(run: Run) -> dict[str, Any]:
 
 
 def _finding(finding: Finding, clients: list[int]) -> dict[str, Any]:
-    has_number = finding.value == finding.value
-    ends = interval(finding.value, finding.low, finding.high, finding.unit)
     return {
         "name": finding.name,
         "title": QUESTIONS.get(finding.name, finding.name),
         "text": finding.statement,
-        "number": f"{finding.measure} {ends}" if has_number else "",
+        "number": answer(finding)[1],
         "advice": finding.suggestion,
         "figure": finding.figure,
         "client": clients[0] if finding.name == "clients" and clients else None,

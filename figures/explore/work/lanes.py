@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 from figures.explore.work import stopping
 from figures.explore.work.messages import answer_bytes, ending, from_bytes, one_line, plain_error, to_bytes
@@ -35,6 +36,9 @@ LOADED = ("figures.page.stage_round", "figures.explore.work.points")
 
 FORKED = sys.platform == "linux"
 """Whether processes are copies of one that has loaded these; elsewhere a copy may not use libraries of the system."""
+
+
+_STARTING = threading.Lock()  # one process at a time, as what this one runs is hidden from it
 
 
 class LostProcess(RuntimeError):
@@ -127,7 +131,6 @@ class ProcessLane:
 
     def start(self) -> None:
         """Start the process, which imports what calls need, in a thread; the first call does it otherwise."""
-
         threading.Thread(target=self._started, daemon=True, name="explore start").start()
 
     def send(self, call: Call) -> None:
@@ -176,11 +179,12 @@ class ProcessLane:
         connection, theirs = context.Pipe()
         arguments = (theirs, self._threads, self._long_calls)
         process = context.Process(target=_serve, args=arguments, daemon=True, name="fedscape explore")
-        process.start()
+        hidden = dict.fromkeys(("__file__", "__spec__"))  # else the process runs a script without a main guard again
+        with _STARTING, mock.patch.multiple(sys.modules["__main__"], create=True, **hidden):
+            process.start()
         theirs.close()
-        shared = (process, connection)
-        threading.Thread(target=self._read, args=shared, daemon=True, name="explore answers").start()
-        self._process, self._connection = shared
+        threading.Thread(target=self._read, args=(process, connection), daemon=True, name="explore answers").start()
+        self._process, self._connection = process, connection
 
     def _read(self, process: Any, connection: Connection) -> None:
         while True:

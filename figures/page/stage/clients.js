@@ -1,6 +1,8 @@
 // The clients of the round: what each client holds, and by how much it raises the loss of the aggregate.
 function clientsCard(stage, run, frame) {
   const { scene, state } = stage, most = Math.max(...frame.cohort.map((one) => Math.abs(one.cost || 0)), 1e-12);
+  const errors = frame.cohort.map((one) => one.cost_error).filter((error) => error > 0), shown = errors.length ? Math.max(...errors) : most;
+  const decimals = Math.min(Math.max(1 - Math.floor(Math.log10(shown)), 0), 8), fixed = (value) => (value === null ? "?" : value.toFixed(decimals)); // two digits of the largest error, in every row
   const rows = frame.cohort.map((one) => {
     const picked = one.id === state.client, total = Math.max(one.samples, 1);
     const held = one.counts.map((count, place) => [count, place]).filter(([count]) => count > 0);
@@ -14,7 +16,7 @@ function clientsCard(stage, run, frame) {
     const harm = make("span", { class: "harm", "aria-hidden": "true" }, make("span", { class: `${one.cost > 0 ? "bad" : "good"}${clear(one.cost, one.cost_error) ? "" : " unclear"}` }));
     harm.firstChild.style.width = `${(50 * Math.abs(one.cost || 0)) / most}%`;
     const pick = button({ "aria-pressed": String(picked), "aria-label": `client ${one.id}`, click: () => stage.pickClient(one.id) }, String(one.id));
-    return make("tr", { class: picked ? "picked" : null }, make("th", { scope: "row" }, pick), make("td", {}, bar), make("td", { class: "figure" }, one.cost === null ? "–" : [signed(one.cost, 2), make("span", { class: "error" }, ` ± ${written(one.cost_error, 1)}`)]), make("td", {}, harm));
+    return make("tr", { class: picked ? "picked" : null }, make("th", { scope: "row" }, pick), make("td", {}, bar), make("td", { class: "figure" }, one.cost === null ? "–" : [`${one.cost > 0 ? "+" : ""}${fixed(one.cost)}`.replace("-", "−"), make("span", { class: "error" }, ` ± ${fixed(one.cost_error)}`)]), make("td", {}, harm));
   });
   const body = make("tbody", {}, ...rows);
   oneStop(body, "button");

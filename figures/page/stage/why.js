@@ -22,7 +22,7 @@ class Why {
     const lost = !stage.link && state.mix && !this.weights.saved && make("p", { class: "small lost-weights" }, "This file has no numbers of these weights of the clients: all that it shows is of the round's own.");
     const title = make("h2", {}, "Why", make("span", { class: "of" }, swatch(run), `${stage.named(run)}, round ${round ?? state.round}${at.rough ? "; rough, the exact one is coming" : ""}`));
     const sentences = ((frame && frame.why) || []).map(({ text, number, term: name }) => make("li", {}, number && make("b", { class: "number" }, number.replace(/(^|\s)-/, "$1−")), make("p", {}, termed(text.replace(/([ (])-(?=\d)/g, "$1−"), scene.terms, new Set([name])), " ", term(name, scene.terms))));
-    this.based.textContent = frame ? `${frame.samples} ± is the standard error of a difference over the ${stage.splitWords()} samples; seeds may differ more.`.trim() : "";
+    this.based.textContent = frame ? `${frame.samples} ± is the standard error of a difference over the ${stage.splitWords()} samples${estimated(frame.parts)}; seeds may differ more.`.trim() : "";
     const told = frame ? [comparison(stage), ...sentences].filter(Boolean) : [];
     this.others.replaceChildren(...told.slice(TOLD));
     this.more.hidden = told.length <= TOLD;
@@ -53,6 +53,12 @@ function wholeRun(stage, run, at) {
   return make("section", { class: "diagnosis" }, make("h3", {}, "The whole run"), verdict, make("ul", {}, ...answers));
 }
 
+// How the standard errors of many samples come about; those of few are exact.
+function estimated({ samples, end }) {
+  const parts = floatsOf(end).length;
+  return samples > parts && parts > 1 ? `, estimated from ${parts} parts of them` : "";
+}
+
 // Which of the runs on the stage has the lowest loss after the round, if the samples say so clearly.
 function comparison(stage) {
   const ends = stage.shown.map((run) => ({ run, at: stage.land.frame(run) })).filter(({ at }) => at.frame && !at.stale && !at.rough)
@@ -63,7 +69,7 @@ function comparison(stage) {
   if (rest.every((one) => Math.abs(one.loss - first.loss) < 1e-6 * Math.abs(first.loss))) return make("li", {}, make("p", {}, `${ends.map(called).join(" and ")} are equal${after}: ${losses[0]}${unit}. `, meaning));
   const near = rest.filter((one) => !clear(first.loss - one.loss, error(one), rest.length)), far = rest.filter((one) => !near.includes(one)), next = near[0] || far[0];
   const text = near.length ? `No clear difference${after}: ${named([first, ...near])}${far.length ? `; clearly higher: ${named(far)}` : ""}. ` : `${called(first)} lies lowest${after}: ${losses[0]}, against ${named(far)}. `;
-  return make("li", {}, make("b", { class: "number" }, withError(first.loss - next.loss, error(next), unit)), make("p", {}, text, meaning));
+  return make("li", {}, make("b", { class: "number" }, withError(first.loss - next.loss, error(next), unit)), make("span", { class: "small" }, ` ${called(first)} minus ${called(next)}`), make("p", {}, text, meaning));
 }
 
 // The clicked point: its value in every picture of the stage, and where the number comes from.

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import xarray as xr
 from benchmarks.diagnosis import FAULTS, HELD_OUT, NAMED, constants, judged, summary, table, trained
 from drift.analyses.counterfactual.step_terms import cohort_of_equal_drifts
 from drift.analyses.counterfactual.whatif import what_if
+from drift.diagnosis import findings
 from drift.diagnosis.diagnose import diagnose
 from figures.commands.diagnose import WIDTH, screen
 
@@ -132,3 +134,19 @@ def test_a_run_without_rounds_is_refused(runs, run, monkeypatch):
     monkeypatch.setattr("drift.runs.run.Run.rounds", lambda self: [])
     with pytest.raises(LookupError, match="no complete round"):
         diagnose(run)
+
+
+def test_a_gain_of_averaging_is_said_as_a_gain():
+    residual = xr.DataArray([-1.2, -1.0, -0.8], dims="round")
+    for sign, said in ((1, "part by which the squared error of the ensemble is higher"), (-1, "averaging adds")):
+        terms = xr.Dataset({"residual": sign * residual, "fma_loss": xr.ones_like(residual)})
+        found = findings._error(
+            SimpleNamespace(kept=lambda what: [0, 1, 2], cached=lambda *_, terms=terms, **how: terms)
+        )
+        assert said in found.measure and found.value == pytest.approx(1) and 0 < found.low < 1 < found.high
+
+
+def test_the_mean_cosine_says_its_rounds(run):
+    found = next(answer for answer in diagnose(run, quick=True).findings if answer.name == "coherence")
+    rounds = run.rounds()[-findings.ROUNDS :]
+    assert found.measure == f"mean cosine between clients' updates in rounds {rounds[0]} to {rounds[-1]}"

@@ -65,7 +65,7 @@ RECORDED = {
     "seeds": (lambda ask, run: sorted(row["seed"] for row in ask.list_runs("fedavg")["runs"]), lambda run: [5, 6]),
     "no such run": (lambda ask, run: ask.list_runs("nothing")["runs"], lambda run: []),
     "last accuracy in the list": (
-        lambda ask, run: next(row["accuracy"] for row in ask.list_runs()["runs"] if row["name"] == run.name),
+        lambda ask, run: next(row["last_accuracy"] for row in ask.list_runs()["runs"] if row["name"] == run.name),
         lambda run: run.round(2).metrics["accuracy"],
     ),
     "rounds": (lambda ask, run: ask.describe_run(run.name)["rounds"], lambda run: 3),

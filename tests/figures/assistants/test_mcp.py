@@ -44,8 +44,10 @@ def test_a_client_of_the_protocol_is_answered(runs):
         ("draw", {"figure": "accuracy-rounds", "runs": [run.name]}),
         ("describe_run", {"run": "nix"}),
         ("analyse", {"run": run.name, "analysis": "counterfactual", "seconds": 0.0}),
+        ("diagnose_run", {"run": run.name, "seconds": -1}),
+        ("evaluate", {**weights, "round": "x"}),
     ]
-    tools, (listed, evaluated, drawn, absent, long) = asked(folder, *calls)
+    tools, (listed, evaluated, drawn, absent, long, negative, word) = asked(folder, *calls)
     assert all(tool.annotations.read_only_hint and tool.description for tool in tools)
     assert all("    Args" not in tool.description for tool in tools)
     assert json.loads(listed.content[0].text) == Questions(folder).list_runs()
@@ -53,6 +55,11 @@ def test_a_client_of_the_protocol_is_answered(runs):
     assert drawn.content[0].mime_type == "image/png" and drawn.content[1].text.startswith("caption: ")
     assert absent.is_error and "no run named 'nix'" in absent.content[0].text
     assert long.is_error and "call again with seconds=" in long.content[0].text
+    assert negative.content[0].text.startswith(
+        "diagnose_run: seconds is -1: Input should be greater than or equal to 0"
+    )
+    assert word.is_error and word.content[0].text.startswith("evaluate: round is 'x': Input should be a valid integer")
+    assert not any("\n" in one.content[0].text or "http" in one.content[0].text for one in (negative, word))
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -159,6 +160,31 @@ def test_calls_of_a_process_that_died_are_repeated_once(jobs, run, tmp_path):
     job, _ = results(jobs, die, run, [0])
     assert job.state == "failed" and "signal 9" in str(job.error)
     assert results(jobs, slow, run, [0.0])[0].state == "done"
+
+
+SCRIPT = """
+import sys
+import threading
+
+import drift
+from figures.explore.work.jobs import Jobs
+from figures.page.diagnosis import diagnosis
+
+print("begun", flush=True)
+over, jobs, run = threading.Event(), Jobs(), drift.open(sys.argv[1])
+job = jobs.long(diagnosis, run, on_end=lambda job: over.set())
+over.wait()
+print(job.state, sys.modules["__main__"].__file__ == __file__, flush=True)
+jobs.close()
+"""
+
+
+def test_a_script_without_a_main_guard_runs_once(run, tmp_path):
+    (tmp_path / "script.py").write_text(SCRIPT)
+    done = subprocess.run(
+        [sys.executable, str(tmp_path / "script.py"), str(run.folder)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["begun", "done", "True"], done.stderr
 
 
 class NoProcess:

@@ -114,9 +114,22 @@ def test_a_run_that_is_looked_at_comes_on_the_stage_beside_those_there(opened):
     assert selection_of(address_of(alone, {"look": RUNS[1]}, opened)) == {"runs": RUNS, "look": RUNS[1]}
 
 
+def test_a_negative_round_counts_from_the_last(opened):
+    assert selection_of(address_of("", {"round": -1, "runs": RUNS[:1]}, opened))["round"] == 2
+    weights = dict.fromkeys(opened.run(RUNS[1]).round(1).ids.tolist(), 0.5)
+    stated = selection_of(address_of("", {"round": -2, "look": RUNS[1], "weights": weights}, opened))
+    assert stated["round"] == 1 and stated["weights"] == weights
+
+
+@pytest.mark.parametrize("given", [3, None, [None]])
+def test_what_is_no_run_is_refused_in_a_line(given):
+    with pytest.raises(ValueError, match="give a run, its folder, a folder of runs, or several of them"):
+        figures.explorer(given)
+
+
 REFUSED = [
     ({"rond": 3}, "round"),
-    ({"round": -1}, "round is -1; give the number of a round."),
+    ({"round": -4}, "round is -4; give the number of a round."),
     ({"round": 99}, "round is 99; give one that has a landscape: 0 to 2."),
     ({"client": 77}, "client is 77; give 0 to 3."),
     ({"client": "x"}, "client is 'x'; give the number of a client."),

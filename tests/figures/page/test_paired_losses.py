@@ -52,7 +52,16 @@ def test_many_samples_are_compared_by_parts_of_them():
     of_parts = np.stack([np.bincount(parts, weights=line) / np.bincount(parts) for line in values])
     mean, error = mean_and_error(of_parts[0] - of_parts[1], shares)
     assert float(mean) == pytest.approx((values[0] - values[1]).mean())
-    assert float(error) == pytest.approx(error_of(values[0] - values[1]), rel=0.2)
+    assert float(error) == pytest.approx(error_of(values[0] - values[1]), rel=0.07)
+
+
+def test_the_error_of_a_few_hundred_samples_is_exact():
+    values = np.random.default_rng(3).standard_t(3, size=(2, 310))
+    task = type("Task", (), {"per_sample": staticmethod(lambda outputs, targets: outputs)})
+    parts, shares = loss_parts(task, type("Samples", (), {"__len__": lambda _: 310, "targets": torch.zeros(310)})())
+    of_parts = np.stack([np.bincount(parts, weights=line) / np.bincount(parts) for line in values])
+    _, error = mean_and_error(of_parts[0] - of_parts[1], shares)
+    assert float(error) == pytest.approx(error_of(values[0] - values[1]), rel=1e-9)
 
 
 def test_one_sample_has_no_error_and_nothing_is_clear(runs):
@@ -82,17 +91,21 @@ def test_sentences_say_what_is_not_clear(round_one):
     client, *_ = why(run, 1, losses, sure)
     assert client["text"].startswith(f"Client {cohort[1]['id']} ") and "harms the aggregate most" in client["text"]
     assert client["number"] == "+0.5 ± 0.01 nats"
+    client, *_ = why(run, 1, losses, [{**one, "own_before": 1.72534, "own_after": 0.00204} for one in sure])
+    assert client["text"].endswith("from 1.73 to 0.00204."), "no digits beyond those of the others"
     helps = [
         {**one, "cost": -0.3 if place == 1 else 0.1 - place / 100, "cost_error": 0.05}
         for place, one in enumerate(cohort)
     ]
     client, *_ = why(run, 1, losses, helps)
     worst, best = cohort[0]["id"], cohort[1]["id"]
-    assert client["text"].startswith(f"No client clearly harms the aggregate (client {worst} most: +0.1 ± 0.05 nats). ")
-    assert f". Client {best} " in client["text"] and client["text"].endswith(" helps it most.")
+    assert client["text"].startswith(f"Client {best} ") and " helps the aggregate most. " in client["text"]
+    assert client["text"].endswith(f"No client clearly harms it (client {worst} most: +0.1 ± 0.05 nats).")
     assert client["number"] == "-0.3 ± 0.05 nats"
     client, *_ = why(run, 1, losses, [{**one, "cost": -0.3, "cost_error": 0.05} for one in cohort])
-    assert client["text"].startswith("No client clearly harms the aggregate. Client ")
+    assert client["text"].startswith("Client ") and client["text"].endswith("No client clearly harms it.")
+    client, *_ = why(run, 1, losses, [{**one, "cost": -0.3, "cost_error": 9.0} for one in cohort])
+    assert client["number"] == "", "no number of a client that the sentence does not name"
     unknown = [{**one, "cost_error": None} for one in cohort]  # of a single sample
     client, _, averaging, _ = why(run, 1, losses.assign(gain_error=np.nan), unknown)
     assert averaging["text"].startswith("No clear difference") and "± ? nats" in averaging["number"] + client["number"]
@@ -105,7 +118,8 @@ def test_sentences_say_whether_updates_agree_and_whether_the_drift_changed_its_k
     def said(gram, values):
         record = dataclasses.replace(run.round(1), gram=torch.as_tensor(gram))
         monkeypatch.setattr(type(run), "round", lambda run, index: record)
-        series = xr.Dataset({"coherence": ("round", values)}, {"round": np.arange(len(values))})
+        columns = {"coherence": ("round", values), "mean_cosine": ("round", 3 * values)}
+        series = xr.Dataset(columns, {"round": np.arange(len(values))})
         monkeypatch.setattr(type(run), "cached", lambda run, analysis: series)
         return why(run, 1, losses, cohort)
 
@@ -117,7 +131,8 @@ def test_sentences_say_whether_updates_agree_and_whether_the_drift_changed_its_k
     assert "changed its kind in round 20, between" in change["text"] and change["number"].startswith("coherence +0.3, ")
     _, change, _, agree = said(mixed, np.abs(noise))
     assert "neither clearly agree nor clearly disagree" in agree["text"]
-    assert change["text"].startswith("In rounds 0 to 39 client updates agree on average (coherence +")
+    assert change["text"].startswith("In rounds 0 to 39 client updates agree on average (mean cosine +")
+    assert change["number"] == f"mean cosine {3 * np.abs(noise).mean():+.2g}"
     assert "95 %). No change of the drift's kind was found: " in change["text"]
     _, change, *_ = said(mixed, np.array([0.2, -0.2, np.nan]))
     assert "In rounds 0 to 1 " in change["text"] and "2 rounds are too few" in change["text"]
@@ -127,6 +142,7 @@ def test_a_frame_carries_the_losses_by_which_two_runs_are_compared(whole_report,
     scene = packed_pages.content(whole_report.read_text(), "scene")
     first, second = (run["shown"]["2"]["parts"] for run in scene["runs"])
     assert first["of"] == second["of"], "the same samples"
+    assert first["samples"] == len(runs[0].task.split("test"))
     losses = [np.frombuffer(base64.b64decode(one["end"]), "<f4") for one in (first, second)]
     ends = [per_sample(run, run.round(2).kept("end")) for run in (runs[0], runs[2])]
     assert error_of(losses[0] - losses[1]) == pytest.approx(error_of(ends[0] - ends[1]), rel=1e-3)
