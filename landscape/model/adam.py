@@ -1,7 +1,5 @@
 """Adam on a few tensors, by the function that `torch.optim.Adam` itself calls."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from functools import partial
 

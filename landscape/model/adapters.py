@@ -1,7 +1,5 @@
 """Settings of adapters of peft: the same weights with other settings are another model."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Mapping

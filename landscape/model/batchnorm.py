@@ -4,8 +4,6 @@ The statistics of an average of models are not the average of their statistics; 
 recomputed at every point (IMA paper, section 3.2 and papers.md 3).
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from typing import Literal, cast, get_args
 

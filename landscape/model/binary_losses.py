@@ -1,7 +1,5 @@
 """Loss and error of binary classifiers with one output, the logit of class 1."""
 
-from __future__ import annotations
-
 import torch.nn.functional as F
 from torch import Tensor
 

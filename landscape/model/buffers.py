@@ -1,7 +1,5 @@
 """Floating buffers of the models that a function takes: collected, required where a model has any, and checked."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Words for the content of a file, in messages."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

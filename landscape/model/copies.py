@@ -1,7 +1,5 @@
 """Copies of modules, and their conversion to another dtype and device."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from typing import Any

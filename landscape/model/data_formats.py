@@ -1,7 +1,5 @@
 """`samples_from`: `Samples` of tensors, arrays, a Dataset, a DataLoader or a Hugging Face dataset."""
 
-from __future__ import annotations
-
 import inspect
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """Classes of layers of one kind, those of users too."""
 
-from __future__ import annotations
-
 from torch import nn
 
 

@@ -1,7 +1,5 @@
 """Which format a checkpoint has, by its content; formats that are not read are named with what converts them."""
 
-from __future__ import annotations
-
 import json
 import zipfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Checks of files from outside: refused by the sizes that they state, before memory is allocated."""
 
-from __future__ import annotations
-
 import zipfile
 from collections.abc import Callable, Iterable
 from math import prod

@@ -1,7 +1,5 @@
 """All that tasks, models and functions hold: tensors, numbers, texts and code; and a digest of it."""
 
-from __future__ import annotations
-
 import hashlib
 import sys
 from collections import OrderedDict, deque

@@ -1,7 +1,5 @@
 """Outputs of the layers of a module in a pass; whether a layer has hooks, which torch has no public way to ask."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import TypeVar

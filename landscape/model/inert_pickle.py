@@ -3,8 +3,6 @@
 Source: the operations as `pickletools` describes them (PEP 307, 3154, 574).
 """
 
-from __future__ import annotations
-
 import pickle
 import pickletools
 from collections.abc import Callable, Mapping

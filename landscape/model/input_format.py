@@ -4,8 +4,6 @@ Convolutions are faster on channels-last images. All layers of torch return the 
 behind a convolution fails, and code that reads the memory directly reads other values.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import warnings
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Parts of a user's loss: of a pair, as one number, as means of the entries of samples, times weights."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

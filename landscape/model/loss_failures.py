@@ -1,7 +1,5 @@
 """What a user's loss fails on, in words, and what to do about it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any
 

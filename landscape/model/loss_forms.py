@@ -1,7 +1,5 @@
 """A user's loss as numerators and weights of samples: the first form that all batches of a trial agree with."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterable
 from copy import copy

@@ -1,7 +1,5 @@
 """Trying a loss: on batches of many sizes, twice, over all targets, so that a wrong idea of its mean is noticed."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Weights that samples may have in the mean that a loss returns: counted entries, classes, a part of the targets."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass

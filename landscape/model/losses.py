@@ -1,7 +1,5 @@
 """Losses as a numerator and a weight per sample: the mean over samples is sum(numerators) / sum(weights)."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Pages of a mapped file count as memory of the process until they are released; t
 when it is read again.
 """
 
-from __future__ import annotations
-
 import itertools
 import mmap
 import os

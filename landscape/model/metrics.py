@@ -1,7 +1,5 @@
 """Running means of per-sample values, over all samples or per group."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import torch

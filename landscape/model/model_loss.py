@@ -1,7 +1,5 @@
 """The loss that a model of transformers returns itself, as a function of its logits and labels."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """Trying a model: on spread samples, twice and in parts, so that a random or coupled one is refused by name."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

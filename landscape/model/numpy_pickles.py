@@ -1,7 +1,5 @@
 """`unpickled_array`: arrays of numpy in a pickle that was read as inert data."""
 
-from __future__ import annotations
-
 from math import prod
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`searched`: the state dicts in the content of a file, by their places; what is no tensor is passed by."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeGuard
 

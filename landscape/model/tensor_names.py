@@ -1,7 +1,5 @@
 """Names of tensors: what wrappers and adapters put into them, and which are near to one; without numpy and torch."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from difflib import get_close_matches

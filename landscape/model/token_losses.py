@@ -1,7 +1,5 @@
 """Loss and error of models of text: means over the tokens of all texts, of which a label of -100 does not count."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor

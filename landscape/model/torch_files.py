@@ -1,7 +1,5 @@
 """Files of torch.save: their content as plain data, and the values of the tensors that are asked for."""
 
-from __future__ import annotations
-
 import io
 import sys
 import zipfile

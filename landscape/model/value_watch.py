@@ -1,7 +1,5 @@
 """Whether the course of a forward pass may depend on values, and what in it follows from the inputs alone."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Modes of torch that a caller may be inside of; whole float32 products on a GPU, where torch rounds some to TF32."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager

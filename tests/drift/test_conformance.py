@@ -56,7 +56,6 @@ PLAIN = {
         "fedadam",
         "fedavg",
         "fedavgm",
-        "fedbabu",
         "fedbe",
         "fedbuff",
         "feddf",

@@ -15,7 +15,7 @@ from landscape.model.losses import counted
 from landscape.model.model import with_buffers
 from landscape.model.task import metric_units
 from landscape.results.progress import with_progress
-from landscape.sweep.evaluate import evaluate, model_metrics
+from landscape.sweep.evaluate import model_metrics
 
 
 @analysis("client", cost="evaluations")
@@ -48,7 +48,6 @@ def client_losses(run: Run, *, round: int = -1, split: str = "test", samples: in
     ids, parts = record.ids.tolist(), run.parts_in(index)
     metrics = tuple(name for name in ("loss", "error") if name == "loss" or name in run.task.metrics)
     columns = {name: np.full(len(ids), np.nan) for name in (*metrics, *(f"own_{name}" for name in metrics), *_GLOBAL)}
-    frames = {f"{name}_own_loss": theta for name in ("start", "end") if (theta := getattr(record, name)) is not None}
     clients, (common, subset) = Rows(record.kept("clients")), stated_subset(run.task, split, samples)
     for row, client in enumerate(with_progress(ids, run.context.progress)):
         model = with_buffers(clients[row], record.client_buffers[row] if len(record.client_buffers) else _NONE)
@@ -57,11 +56,12 @@ def client_losses(run: Run, *, round: int = -1, split: str = "test", samples: in
         if not len(parts[client]):
             continue
         trained_on = run.task.split("train")[torch.from_numpy(np.asarray(parts[client]))]
-        models = torch.stack([model, *frames.values()])
-        values = evaluate(run.task, models, torch.eye(len(models)), split=trained_on, metrics=metrics)
-        of_client = {f"own_{name}": value[0] for name, value in values.items()}
-        for name, value in {**of_client, **dict(zip(frames, values["loss"][1:], strict=True))}.items():
-            columns[name][row] = value
+        for name, value in model_metrics(run.task, model, split=trained_on, metrics=metrics).items():
+            columns[f"own_{name}"][row] = value
+        for frame in ("start", "end"):
+            if (theta := getattr(record, frame)) is not None:
+                values = model_metrics(run.task, theta, split=trained_on, metrics=("loss",))
+                columns[f"{frame}_own_loss"][row] = values["loss"]
     variables = {name: ("client", values) for name, values in columns.items()}
     units = metric_units(run.task, "loss")
     about = {name: (text, units if unit == "loss" else unit) for name, (text, unit) in _ABOUT.items()}

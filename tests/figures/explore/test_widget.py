@@ -133,7 +133,7 @@ REFUSED = [
     ({"round": 99}, "round is 99; give one that has a landscape: 0 to 2."),
     ({"client": 77}, "client is 77; give 0 to 3."),
     ({"client": "x"}, "client is 'x'; give the number of a client."),
-    ({"view": "triangle"}, "view is 'triangle'; give map, relief, difference, path."),
+    ({"view": "triangle"}, "view is 'triangle'; give map, relief, difference, path, models."),
     ({"metric": "f1"}, "metric is 'f1'; give loss, error or class 3."),
     ({"model": "nosuch"}, "give end, start, aggregate, point, weights or client 3."),
     ({"runs": ["fedavg"]}, "fedavg-a-s0-1"),
