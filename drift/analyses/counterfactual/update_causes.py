@@ -63,9 +63,8 @@ def update_causes(run: Run, *, rounds: Sequence[int] | None = None, workers: int
     rows = [_numbers(run, run.round(index), workers) for index in run.context.track(indices)]
     coords: dict[str, list[Any]] = {"round": indices, "cause": list(CAUSES)}
     dims = dict.fromkeys(("norm", "relative", "share"), ("cause",))
-    return result(
-        stack_rows(rows, _ABOUT, coords, dims), _ABOUT, coords, analysis="update_causes", source="this project"
-    )
+    values = stack_rows(rows, _ABOUT, coords, dims)
+    return result(values, _ABOUT, coords, analysis="update_causes", source="this project")
 
 
 def update_causes_effort(run: Run, **options: Any) -> Effort:
