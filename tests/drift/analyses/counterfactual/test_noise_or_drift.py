@@ -168,7 +168,7 @@ def test_what_cannot_be_split_is_refused_in_one_line(runs, run, tmp_path):
         (run, {"replays": 1}, "replays is 1"),
         (run, {"clients": "some"}, "accepted: cohort, all"),
         (run, {"clients": 2}, "or a number of its clients, 3 or more"),
-        (run, {"clients": True}, "or a number of its clients, 3 or more"),
+        (run, {"clients": True}, "takes one of cohort, all or a whole number"),
         (run, {"clients": 4}, "3 clients with samples count in round 0 .* needs 4; name another round"),
         (run, {"fractions": [0.5]}, "of which the last is 1"),
         (run, {"fractions": [1, 0.5]}, "ascending"),
