@@ -166,6 +166,8 @@ def test_what_cannot_be_split_is_refused_in_one_line(runs, run, tmp_path):
         (tiny.trained(runs, "local.persist_optimizer=true"), {}, "moments of the round before"),
         (tiny.trained(runs, "clients.per_round=2"), {}, "2 clients with samples count in round 0 .* clients='all'"),
         (run, {"replays": 1}, "replays is 1"),
+        (run, {"clients": 3, "replays": 2, "rounds": [0], "workers": 0}, "workers is 0; give 1 or more"),
+        (run, {"clients": 3, "replays": 2, "rounds": [0], "workers": -1}, "workers is -1; give 1 or more"),
         (run, {"clients": "some"}, "accepted: cohort, all"),
         (run, {"clients": 2}, "or a number of its clients, 3 or more"),
         (run, {"clients": True}, "takes one of cohort, all or a whole number"),
