@@ -243,6 +243,18 @@ def test_clients_without_a_finite_model_are_named_by_round_and_are_in_no_mean(so
     )
 
 
+def test_a_round_in_which_no_client_has_samples_is_nan(source, tmp_path):
+    recorder = Recorder(tmp_path / "run")
+    for index in (0, 1):
+        record = source.round(index)
+        models = [(state(source, model), 5 * index) for model in record.clients]
+        clients = dict(zip(record.ids.tolist(), models, strict=True))
+        recorder.round(start=state(source, record.start), clients=clients, end=state(source, record.end))
+    run = drift.open(tmp_path / "run", task=source.task)
+    for found in (drift.update_causes(run)["mean"], drift.averaging_gap(run, k=2, samples=20).gap):
+        assert np.isfinite(found).values.tolist() == [False, True]
+
+
 def without_client_models(four: Run, folder, lost) -> Run:
     """A run, recorded, where all models of the rounds `lost` are NaN."""
     recorder = Recorder(folder)
