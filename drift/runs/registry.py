@@ -71,8 +71,8 @@ def analysis(*dims: str, cost: Cost) -> Callable[[Function], Function]:
     def labelled(function: Function) -> Function:
         @functools.wraps(function)
         def analyse(run: Run, *arguments: Any, **options: Any) -> Any:
-            own = {"partial"} & inspect.signature(function).parameters.keys()
-            checked = {name: value for name, value in options.items() if name not in own}
+            resumed = {"partial"} & inspect.signature(function).parameters.keys()
+            checked = {name: value for name, value in options.items() if name not in resumed}
             options |= require_options(function.__name__, function, checked)
             try:
                 dataset = function(run, *arguments, **options)

@@ -75,12 +75,12 @@ def _kinds(word: str, names: Mapping[str, Any]) -> list[_Kind | None]:
     Other texts than the literals are left to the function, which refuses them.
     """
     alias = names.get(word.removeprefix("Sequence[").removesuffix("]"))
-    texts = [text for part in (alias, *get_args(alias)) if get_origin(part) is Literal for text in get_args(part)]
+    texts = [text for member in (alias, *get_args(alias)) if get_origin(member) is Literal for text in get_args(member)]
     if not (texts and isinstance(texts[0], str)):
         return [_KINDS.get(word)]
     if word.startswith("Sequence["):
         return [_listed(f"a list of {', '.join(texts)}", f'["{texts[0]}"]', _is_text)]
-    others = {getattr(part, "__name__", "") for part in get_args(alias) if part not in texts} - {"Literal"}
+    others = {getattr(member, "__name__", "") for member in get_args(alias) if member not in texts} - {"Literal"}
     return [_Kind(f"one of {', '.join(texts)}", _is_text), *map(_KINDS.get, others)]
 
 
