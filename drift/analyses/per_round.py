@@ -12,6 +12,7 @@ import xarray as xr
 from torch import Tensor
 
 from drift.runs.run import Run
+from drift.store.number_ranges import spans
 from drift.store.round_record import Round
 from landscape.model.task import Task
 from landscape.results.labelled import labelled
@@ -124,7 +125,7 @@ def resolve_round(run: Run, index: int, what: str) -> int:
     """Number of the round `index`, which kept "clients" or "globals"; negative ones count from the last such round.
 
     Raises:
-        LookupError: If the run has no such round, or it kept none; lists those that did.
+        LookupError: If the run has no such round, or it kept none; lists those that did, unless all clients diverged.
     """
     if index >= 0 and run.keeps(index, what):
         return run.require_round(index)
@@ -132,6 +133,8 @@ def resolve_round(run: Run, index: int, what: str) -> int:
     if -len(available) <= index < 0:
         return available[index]
     run.require_round(index)
+    if diverged := diverged_rounds(run, what, [index]):
+        raise LookupError(diverged)
     text = ", ".join(map(str, available[:20])) or "none"
     advice = "Name one of these." if run.about.get("imported") else f"Train with --set keep.{what}=all."
     raise LookupError(f"run {run.name} kept no {what} in round {index}; kept: {text}. {advice}")
@@ -148,12 +151,24 @@ def selected_rounds(run: Run, what: str, rounds: Sequence[int] | None, default: 
     """
     if rounds is not None and len(rounds):
         return list(dict.fromkeys(resolve_round(run, index, what) for index in rounds))
+    diverged = diverged_rounds(run, what, run.rounds())
     if not (available := run.kept(what)):
         models = {"clients": "client models", "globals": "global model"}[what]
-        raise LookupError(f"run {run.name} kept no {models}; train it with --set keep.{what}=all.")
+        raise LookupError(diverged or f"run {run.name} kept no {models}; train it with --set keep.{what}=all.")
     if rounds is not None:
         raise ValueError("rounds is empty; give numbers of rounds, or leave it out to take some of all.")
     return evenly_spaced(available, default)
+
+
+def diverged_rounds(run: Run, what: str, indices: Sequence[int]) -> str:
+    """Which of some rounds would have kept "clients" if not all had diverged, as a sentence; "" if there are none.
+
+    These clients are stated to the result that is computed (attribute `excluded`).
+    """
+    empty = [index for index in indices if what == "clients" and run.keeps(index, least=0) and not run.keeps(index)]
+    lost = [record.index for record in run.without_models(empty) if "excluded" in record.extras]
+    text = f"all clients of round {spans(lost)} diverged (returned values that are not finite) in run {run.name}"
+    return f"{text}; name other rounds." if lost else ""
 
 
 def evenly_spaced(indices: Sequence[int], count: int | None) -> list[int]:

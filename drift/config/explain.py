@@ -72,7 +72,7 @@ def explain(problem: ValidationError, content: Mapping[str, Any]) -> str:
     if others and isinstance(loc[-1], str):  # one setting of several kinds, each with its own mistake
         key = ".".join(path[:-1])
     accepted = [_accepted(error) for error in (first, *others)]
-    return f"{key} is {_shown(value)}; give {', or '.join(accepted)}."
+    return f"{key} is {_shown(value)}; give {', or '.join(dict.fromkeys(accepted))}."
 
 
 def _shown(value: Any) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,8 +71,9 @@ def analysis(*dims: str, cost: Cost) -> Callable[[Function], Function]:
     def labelled(function: Function) -> Function:
         @functools.wraps(function)
         def analyse(run: Run, *arguments: Any, **options: Any) -> Any:
-            named = {name: value for name, value in options.items() if name != "partial"}
-            require_options(function.__name__, function, named)
+            resumed = {"partial"} & inspect.signature(function).parameters.keys()
+            checked = {name: value for name, value in options.items() if name not in resumed}
+            options |= require_options(function.__name__, function, checked)
             try:
                 dataset = function(run, *arguments, **options)
             except NotFinite as reason:
@@ -134,5 +136,4 @@ def _read(node: ast.FunctionDef, call: ast.Call, module: str) -> Registered:
     if cost not in get_args(Cost):
         raise ValueError(f"analysis {node.name} has cost {cost!r}; costs are {', '.join(get_args(Cost))}.")
     options = tuple(arg.arg for arg in (*node.args.args[1:], *node.args.kwonlyargs) if arg.arg != "partial")
-    first = (ast.get_docstring(node) or "").partition("\n")[0]
-    return Registered(node.name, module, first, options, dims, cost)
+    return Registered(node.name, module, (ast.get_docstring(node) or "").partition("\n")[0], options, dims, cost)

@@ -191,7 +191,7 @@ class RunFiles(DescribedRun):
                 clients; one in which no client replied stored none.
         """
         stored = super().keeps(index, what)
-        if what != "clients" or (least == 1 and not self.about.get("imported")):
+        if what != "clients" or (least < 2 and not self.about.get("imported")):
             return stored
         return stored and self.cohort_size(index) >= least
 

@@ -70,8 +70,7 @@ def train_round(
     excluded = torch.tensor(sorted(set(ids.tolist()) - set(finite)), dtype=torch.int64)
     if not finite:
         nothing = torch.full_like(start, torch.nan)
-        record = _empty(index, start, server.buffers, excluded)
-        return UnfinishedRound(record), replace(after, theta=nothing)
+        return UnfinishedRound(_empty(index, start, server.buffers, excluded)), replace(after, theta=nothing)
 
     sizes = torch.tensor([len(parts[client]) + len(held_out[client]) for client in finite], dtype=torch.int64)
     returned = [updates[client] for client in finite]

@@ -216,8 +216,7 @@ def _train(
         measured = {"loss": test["loss"], "accuracy": 1 - test["error"]}
         if progress is not None:
             progress(epoch + 1, update.loss, measured["accuracy"])
-    trained = {**task.layout.named(theta), **task.layout.named_buffers(buffers)}
-    return {**model.state_dict(), **trained}, measured
+    return {**model.state_dict(), **task.layout.named(theta), **task.layout.named_buffers(buffers)}, measured
 
 
 def _settings(experiment: Experiment, source: Dataset) -> dict[str, Any]:

@@ -92,8 +92,7 @@ def server_after(run: Run, index: int, intact: Sequence[int]) -> Server:
     if run.experiment.keep.dtype != "float32":
         raise Inexact("the run keeps client models rounded (keep.dtype), and their mean is part of what follows")
     weights = run.experiment.cohort_weights(record.sizes)
-    previous = record.mean_update(weights)
-    return Server(record.end, record.end_buffers, previous, {}, {}, index + 1)
+    return Server(record.end, record.end_buffers, record.mean_update(weights), {}, {}, index + 1)
 
 
 def _memory(run: Run) -> str:

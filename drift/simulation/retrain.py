@@ -57,7 +57,7 @@ def _completed(
     run: Run, work: Callable[[Run, Item], Result], jobs: Sequence[Item], workers: int, progress: Progress | None
 ) -> Iterator[tuple[int, Result]]:
     """Place and result of each job when it is finished."""
-    if workers == 1 or len(jobs) < 2:
+    if workers == 1 or (len(jobs) < 2 and workers > 0):
         for index, job in enumerate(with_progress(jobs, progress)):
             yield index, work(run, job)
         return

@@ -150,8 +150,7 @@ def _files(folder: Path) -> list[Path]:
 
 def _table(folder: Path) -> Path:
     """The file with the rows of a folder of runs."""
-    name = hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:16]
-    return cache_folder() / "runs" / f"{name}.json"
+    return cache_folder() / "runs" / f"{hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:16]}.json"
 
 
 def _read(path: Path, known_by: str) -> Stored:

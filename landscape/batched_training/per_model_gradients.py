@@ -87,8 +87,7 @@ class VmapGradients:
 
     def _loss(self, theta: Tensor, inputs: Inputs, targets: Tensor, weights: Tensor) -> Tensor:
         state = self.flat.layout.named(theta)
-        outputs = outputs_with(self.flat.module, state, inputs)
-        return (weights * self.flat.loss(outputs, targets)).sum()
+        return (weights * self.flat.loss(outputs_with(self.flat.module, state, inputs), targets)).sum()
 
 
 def model_gradients(flat: Flat) -> ModelGradients:

@@ -31,8 +31,7 @@ def load(folder: Path | None = None, *, writers: int | None = None, test_share: 
     _split.require_counts("femnist", writers=writers)
     _split.require_share("femnist", "test_share", test_share)
     unsplit = _select_writers(_images.load(SOURCE, folder), writers)
-    splits = _split.split_by_group(unsplit.groups["user"].train, test_share, seed)
-    return _split.with_test(_upright(unsplit), *splits)
+    return _split.with_test(_upright(unsplit), *_split.split_by_group(unsplit.groups["user"].train, test_share, seed))
 
 
 def _select_writers(dataset: Dataset, writers: int | None) -> Dataset:

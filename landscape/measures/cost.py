@@ -78,8 +78,7 @@ def measure_seconds(*actions: Callable[[], object], repeats: int = REPEATS) -> n
 
 def median_and_range(values: np.ndarray) -> tuple[float, float, float]:
     """Median, least and largest of some values; NaN for the latter where there is a single value."""
-    several = len(values) > 1
-    return float(np.median(values)), *((float(values.min()), float(values.max())) if several else (nan, nan))
+    return float(np.median(values)), *((float(values.min()), float(values.max())) if len(values) > 1 else (nan, nan))
 
 
 @takes_models("theta")

@@ -17,5 +17,4 @@ def binary_cross_entropy(outputs: Tensor, targets: Tensor) -> Tensor:
 
 def binary_error(outputs: Tensor, targets: Tensor) -> Tensor:
     """1 where the sign of the logit (n, 1) or (n,) is not that of the target (n,), else 0; a logit of 0 is class 0."""
-    logits = outputs.reshape(len(targets))
-    return ((logits > 0) != (targets > 0)).to(outputs.dtype)
+    return ((outputs.reshape(len(targets)) > 0) != (targets > 0)).to(outputs.dtype)

@@ -59,8 +59,7 @@ def _probe_module(module: nn.Module, inputs: Inputs) -> Habits:
     if trial.output(False, last=False) is None and trial.output(True, last=False) is None:
         trial = _Trial(module, inputs)
     images = any(leaf.ndim == 4 and leaf.is_floating_point() for leaf in leaves(inputs))
-    last = not images or all(trial.works_channels_last(training) for training in (False, True))
-    return Habits(last, trial.changed)
+    return Habits(not images or all(trial.works_channels_last(training) for training in (False, True)), trial.changed)
 
 
 def _unknown(leaf: Tensor) -> object:

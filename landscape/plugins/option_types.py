@@ -6,15 +6,15 @@ import inspect
 import math
 import numbers
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 from landscape.plugins.unknown_names import require_known
 
 
 def require_options(
     what: str, function: Callable[..., Any], options: Mapping[str, Any], *, positional: int = 1
-) -> None:
-    """Refuse options that a function does not have, or whose value is not of the annotated type.
+) -> dict[str, Any]:
+    """Options as a function takes them, arrays as lists; others, or of another type than the annotated, are refused.
 
     Without an annotation, an option whose default is a number takes numbers; true and false are none.
 
@@ -30,17 +30,21 @@ def require_options(
     parameters = list(inspect.signature(function).parameters.values())[positional:]
     takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
     accepted = {parameter.name: parameter for parameter in parameters if parameter.name != "partial"}
+    names, taken = getattr(inspect.unwrap(function), "__globals__", {}), dict(options)
     for name, value in ((name, options[name]) for name in options if name in accepted or not takes_any):
         require_known(f"option of {what}", name, accepted)
-        kinds = [_KINDS.get(word) for word in _annotation(accepted[name]).split(" | ")]
-        if None not in kinds and not any(kind.accepts(value) for kind in kinds if kind):
-            words = " or ".join(kind.words for kind in kinds if kind)
-            raise ValueError(f"{name} is {value!r}; {what} takes {words}.")
+        kinds = [kind for word in _annotation(accepted[name]).split(" | ") for kind in _kinds(word, names)]
+        if None not in kinds:
+            taken[name] = value.tolist() if hasattr(value, "tolist") else value
+            if not any(kind.accepts(taken[name]) for kind in kinds if kind):
+                words = " or ".join(kind.words for kind in kinds if kind)
+                raise ValueError(f"{name} is {value!r}; {what} takes {words}.")
+    return taken
 
 
 def _annotation(parameter: inspect.Parameter) -> str:
     if parameter.annotation is not parameter.empty:
-        return getattr(parameter.annotation, "__name__", str(parameter.annotation))
+        return getattr(parameter.annotation, "__name__", str(parameter.annotation)).replace("list[", "Sequence[")
     return "float" if _number(parameter.default) else ""
 
 
@@ -52,9 +56,8 @@ def _is_integer(value: Any) -> bool:
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
-def _whole_numbers(value: Any) -> bool:
-    values = value.tolist() if hasattr(value, "tolist") else value  # of an array
-    return isinstance(values, list | tuple | range) and all(map(_is_integer, values))
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
 
 
 def _finite(value: Any) -> bool:
@@ -66,22 +69,38 @@ class _Kind(NamedTuple):
     accepts: Callable[[Any], bool]
 
 
+def _kinds(word: str, names: Mapping[str, Any]) -> list[_Kind | None]:
+    """What a type accepts, or each part of an alias of literals in `names`; None where it is not checked.
+
+    Other texts than the literals are left to the function, which refuses them.
+    """
+    alias = names.get(word.removeprefix("Sequence[").removesuffix("]"))
+    texts = [text for member in (alias, *get_args(alias)) if get_origin(member) is Literal for text in get_args(member)]
+    if not (texts and isinstance(texts[0], str)):
+        return [_KINDS.get(word)]
+    if word.startswith("Sequence["):
+        return [_listed(f"a list of {', '.join(texts)}", f'["{texts[0]}"]', _is_text)]
+    others = {getattr(member, "__name__", "") for member in get_args(alias) if member not in texts} - {"Literal"}
+    return [_Kind(f"one of {', '.join(texts)}", _is_text), *map(_KINDS.get, others)]
+
+
+def _listed(words: str, example: str, accepts: Callable[[Any], bool], length: int | None = None) -> _Kind:
+    def accepted(values: Any) -> bool:
+        return isinstance(values, list | tuple | range) and all(map(accepts, values)) and length in (None, len(values))
+
+    return _Kind(f"{words}, as in '{example}'", accepted)
+
+
 _KINDS = {
     "bool": _Kind("true or false", lambda value: isinstance(value, bool)),
     "int": _Kind("a whole number", _is_integer),
     "float": _Kind("a finite number", _finite),
-    "tuple[float, float]": _Kind(
-        "two finite numbers, as in '[0.1,0.5]'",
-        lambda ends: isinstance(ends, list | tuple) and len(ends) == 2 and all(map(_finite, ends)),
-    ),
-    "str": _Kind("a text", lambda value: isinstance(value, str)),
-    "list[int]": _Kind("a list of whole numbers, as in '[5,11]'", _whole_numbers),
-    "Sequence[int]": _Kind("a list of whole numbers, as in '[5,11]'", _whole_numbers),
-    "tuple[int, int]": _Kind("two whole numbers, as in '[5,11]'", lambda ends: _whole_numbers(ends) and len(ends) == 2),
-    "Sequence[str]": _Kind(
-        """a list of texts, as in '["a", "b"]'""",
-        lambda value: isinstance(value, list | tuple) and all(isinstance(item, str) for item in value),
-    ),
+    "str": _Kind("a text", _is_text),
+    "Sequence[int]": _listed("a list of whole numbers", "[5,11]", _is_integer),
+    "Sequence[float]": _listed("a list of finite numbers", "[0.5,1]", _finite),
+    "Sequence[str]": _listed("a list of texts", '["a", "b"]', _is_text),
+    "tuple[int, int]": _listed("two whole numbers", "[5,11]", _is_integer, 2),
+    "tuple[float, float]": _listed("two finite numbers", "[0.1,0.5]", _finite, 2),
     "Mapping[str, int]": _Kind(
         "whole numbers by name", lambda value: isinstance(value, Mapping) and all(map(_is_integer, value.values()))
     ),

@@ -205,8 +205,7 @@ def _relief(ds: xr.Dataset, height: str, log: bool) -> tuple[np.ndarray, np.ndar
     if np.isnan(z).all():
         raise ValueError(f"{height} has no finite value; there is nothing to export.")
     z = z - np.nanmin(z)
-    longest = max(np.ptp(x), np.ptp(y))
-    return x, y, z * (RELIEF * longest / np.nanmax(z) if np.nanmax(z) > 0 else 1)
+    return x, y, z * (RELIEF * max(np.ptp(x), np.ptp(y)) / np.nanmax(z) if np.nanmax(z) > 0 else 1)
 
 
 def _layers(ds: xr.Dataset, dims: Sequence[str]) -> list[tuple[str, np.ndarray]]:

@@ -23,8 +23,7 @@ def minimum(ds: xr.Dataset, metric: str = "loss") -> xr.DataArray:
     if not bool(values.notnull().any()):
         raise LookupError(f"the surface has no {metric} yet; all {values.size} cells are missing.")
     flat = int(np.nanargmin(values.values))
-    cell = np.unravel_index(flat, values.shape)
-    return values.isel(dict(zip(values.dims, map(int, cell), strict=True)))
+    return values.isel(dict(zip(values.dims, map(int, np.unravel_index(flat, values.shape)), strict=True)))
 
 
 def smallest(ds: xr.Dataset, mark: str = "mean", metric: str = "loss") -> float:

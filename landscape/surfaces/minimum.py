@@ -149,8 +149,7 @@ def add_sampling_error(minimum: Minimum, values: np.ndarray, sizes: np.ndarray) 
     if not all(_is_convex(minimum.fit, fold) for fold in rest):
         return _no_minimum(minimum.fit.names, "none", "without some of the samples the surface is flat or a saddle")
     away = points - points.mean(0)
-    added = (len(rest) - 1) / len(rest) * away.T @ away
-    return replace(minimum, covariance=minimum.covariance + added)
+    return replace(minimum, covariance=minimum.covariance + (len(rest) - 1) / len(rest) * away.T @ away)
 
 
 def _enclosing_fit(ds: xr.Dataset, start: tuple[int, ...], metric: str) -> Quadratic:

@@ -149,5 +149,4 @@ def batch_points(worker: Worker, memory: int) -> PointBatch | None:
     except RuntimeError:  # vmap or functional_call does not support an operation
         return None
     points_batch.flat.load(work.basis[0], worker.statistics(rows[0], work.basis[0]))
-    single = points_batch.flat.outputs(inputs)
-    return points_batch if alike(both[1], single) else None
+    return points_batch if alike(both[1], points_batch.flat.outputs(inputs)) else None

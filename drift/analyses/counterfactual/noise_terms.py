@@ -169,8 +169,7 @@ class ReplayEstimate:
         """
         shares = np.geomspace(1 / self.number, 1, POINTS)
         different, error, _ = self.differences(1 / shares)
-        ends = np.array([crossing(shares, *row) for row in zip(different, error, strict=True)])
-        return 1 / ends[:, [0, 2, 1]]
+        return 1 / np.array([crossing(shares, *row) for row in zip(different, error, strict=True)])[:, [0, 2, 1]]
 
 
 def equal_steps(estimates: Sequence[ReplayEstimate], steps: np.ndarray) -> np.ndarray:

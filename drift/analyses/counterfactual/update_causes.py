@@ -39,7 +39,8 @@ def update_causes(run: Run, *, rounds: Sequence[int] | None = None, workers: int
         noise     what the server added
         total = their sum = the mean as it was - equal
 
-    Clients whose models were not finite are in no mean and no cause; the attribute `excluded` names them.
+    Clients whose models were not finite are in no mean and no cause; the attribute `excluded` names them. A round in
+    which no client has samples is NaN.
     Trainings that did not happen are done again from the record, with the same minibatches: exact. A cause takes the
     rest as it is at its place in this order; another order would divide the whole otherwise. All parts are 0 where
     clients are equal; sent contains what `keep.dtype` rounds. A run of another program is not trained again: steps,
@@ -63,9 +64,8 @@ def update_causes(run: Run, *, rounds: Sequence[int] | None = None, workers: int
     rows = [_numbers(run, run.round(index), workers) for index in run.context.track(indices)]
     coords: dict[str, list[Any]] = {"round": indices, "cause": list(CAUSES)}
     dims = dict.fromkeys(("norm", "relative", "share"), ("cause",))
-    return result(
-        stack_rows(rows, _ABOUT, coords, dims), _ABOUT, coords, analysis="update_causes", source="this project"
-    )
+    values = stack_rows(rows, _ABOUT, coords, dims)
+    return result(values, _ABOUT, coords, analysis="update_causes", source="this project")
 
 
 def update_causes_effort(run: Run, **options: Any) -> Effort:
@@ -77,7 +77,9 @@ def update_causes_effort(run: Run, **options: Any) -> Effort:
 
 
 def _numbers(run: Run, record: Round, workers: int) -> dict[str, Any]:
-    """Values of a round, from the parts (causes, d) and the mean (d,) that they lead to."""
+    """Values of a round, from the parts (causes, d) and the mean (d,) that they lead to; none without samples."""
+    if len(record.sizes) and not bool(record.sizes.any()):
+        return {}
     parts, mean = (_stated if run.about.get("imported") else _trained)(run, record, workers)
     norms, total, length = parts.norm(dim=1), parts.sum(0), mean.norm()
     values = {"norm": norms, "relative": norms / length, "share": parts @ total / (total @ total)}

@@ -95,6 +95,7 @@ def drift_curvature(
         LookupError: If a round, or the one before, did not keep what is needed.
         ValueError: If a kind or `at` is unknown, or k, samples or error is not positive.
     """
+    kinds = list(dict.fromkeys(kinds))
     if not kinds or not set(kinds) <= set(get_args(Kind)):
         raise ValueError(f"kinds are {list(kinds)}; give some of {', '.join(get_args(Kind))}.")
     if at not in get_args(Centre):
@@ -104,7 +105,7 @@ def drift_curvature(
     tested = first_test_samples(run, k, samples)
     indices = selected_rounds(run, "globals" if set(kinds) == {"sampling"} else "clients", rounds, ROUNDS)
     rows = [_measure(run, run.round(index), kinds, at, k, tested, error) for index in run.context.track(indices)]
-    coords: dict[str, list[Any]] = {"round": indices, "kind": list(kinds), "layer": list(run.layout.slices())}
+    coords: dict[str, list[Any]] = {"round": indices, "kind": kinds, "layer": list(run.layout.slices())}
     dims = {name: ("kind", "layer") if name.startswith("layer_") else ("kind",) for name in _ABOUT}
     source = "Gur-Ari et al. 2018; Zhou et al. 2024, section 5; FedEve, section 3"
     about = {"analysis": "drift_curvature", "source": source, "at": at, "k": k, "error": error}

@@ -118,8 +118,8 @@ def decomposition(
     require_known("union", union, get_args(Union))
     require_known("statistics of FMA", statistics or "recomputed", ("recomputed", "averaged"))
     runs = [run, *(repetitions(run, others) if estimator == "runs" else [])]
-    common = [index for index in run.kept("clients") if all(index in member.kept("clients") for member in runs)]
-    indices = common if rounds is None else selected_rounds(run, "clients", rounds, None)
+    alike = [set(member.kept("clients")) for member in runs if rounds is None]
+    indices = [index for index in selected_rounds(run, "clients", rounds, None) if all(index in some for some in alike)]
     rows: dict[int, dict[str, float]] = {}
     for counter, index in enumerate(indices if estimator == "local" else run.context.track(indices)):
         record, recorded = _read(runs, index)

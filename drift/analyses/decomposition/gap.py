@@ -137,5 +137,4 @@ def _gap_and_slopes(
     smooth = bool((gap > ROUNDING * float(mean.flatten(1).norm(dim=1).mean())).all())
     x, y = np.log(scales), np.log(gap) if smooth else np.full(len(gap), np.nan)
     slope = float((x - x.mean()) @ (y - y.mean()) / ((x - x.mean()) @ (x - x.mean())))
-    smallest = float((y[1] - y[0]) / (x[1] - x[0]))
-    return {"gap": gap, "slope": slope, "slope_smallest": smallest, "locality": locality}
+    return {"gap": gap, "slope": slope, "slope_smallest": float((y[1] - y[0]) / (x[1] - x[0])), "locality": locality}

@@ -84,8 +84,7 @@ def global_minimum(
     """
     _, sweep = global_sweep(run, rounds, points=points, margin=margin)
     options = {"points": points, "margin": margin, "split": split, "statistics": statistics}
-    plane = run.cached(global_plane, rounds=rounds, **options)
-    return _labelled_minimum(run, plane, sweep, split, statistics, folds)
+    return _labelled_minimum(run, run.cached(global_plane, rounds=rounds, **options), sweep, split, statistics, folds)
 
 
 def locate_minimum(

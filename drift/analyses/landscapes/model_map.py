@@ -172,7 +172,7 @@ def _kept_models(run: Run, rounds: Sequence[int] | None, prefix: str) -> list[st
     if not clients and not ends:
         raise LookupError(f"run {run.name} kept no models; train it with --set keep.clients=all.")
     what = "clients" if clients else "globals"
-    indices = (clients or ends)[-ROUNDS:] if rounds is None else selected_rounds(run, what, rounds, None)
+    indices = selected_rounds(run, what, rounds, None)[-ROUNDS if rounds is None else 0 :]
     names = []
     for record in run.without_models(indices):
         cohort = record.ids[record.sizes > 0].sort().values.tolist() if record.index in clients else []

@@ -48,8 +48,7 @@ def scale_curve(
     """
     model = global_model(run, round)
     sweep = scaling(model.theta, low=low, high=high, points=points)
-    dataset = evaluate_on(run, sweep, partial, split=split)
-    return dataset.assign_attrs(analysis="scale_curve", round=model.index)
+    return evaluate_on(run, sweep, partial, split=split).assign_attrs(analysis="scale_curve", round=model.index)
 
 
 @analysis("round", "value", cost="record")

@@ -105,8 +105,7 @@ def cohort_models(run: Run, round: int) -> NamedModels:
     record = run.round(round)
     order = record.ids.argsort()
     names = tuple(f"client {client}" for client in record.ids[order].tolist())
-    models = selected(record.kept("clients"), order)
-    return NamedModels(names, with_buffers(models, record.client_buffers[order]))
+    return NamedModels(names, with_buffers(selected(record.kept("clients"), order), record.client_buffers[order]))
 
 
 def _record(run: Run, other: str, index: int) -> tuple[Run, Round]:

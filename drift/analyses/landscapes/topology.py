@@ -90,8 +90,7 @@ def _numbers(surface: xr.Dataset, stride: int) -> dict[str, float]:
 
 def _climb(plane: xr.Dataset, stride: int) -> float:
     """Largest climb between two of the three models, NaN if two are not connected; 0 on the diagonal."""
-    clients = plane.isel(mark=slice(3))
-    return float(passes(clients, stride=stride).climb.values.max())
+    return float(passes(plane.isel(mark=slice(3)), stride=stride).climb.values.max())
 
 
 @analysis("rank", "seed", cost="evaluations")

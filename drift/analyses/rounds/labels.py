@@ -105,8 +105,7 @@ def class_counts(run: Run, index: int | None = None) -> np.ndarray:
         LookupError: If the run was imported without its partition.
     """
     require_partition(run)
-    parts = run.parts if index is None else run.parts_in(index)
-    return histogram(run.labels, parts, len(run.dataset.class_names))
+    return histogram(run.labels, run.parts if index is None else run.parts_in(index), len(run.dataset.class_names))
 
 
 def require_partition(run: Run) -> None:

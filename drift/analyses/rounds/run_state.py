@@ -81,8 +81,7 @@ def run_state(run: Run) -> RunState:
     nothing = Estimate(nan, nan, nan, 0)
     values = losses.values
     if _diverged(run, losses, constant):
-        best = _best(losses.where(np.isfinite(losses), drop=True))[0]
-        return RunState("diverged", nothing, best, constant)
+        return RunState("diverged", nothing, _best(losses.where(np.isfinite(losses), drop=True))[0], constant)
     if len(values) < FEWEST:
         return RunState("not known", nothing, _best(losses)[0], constant)
     best, lowest = _best(losses)

@@ -78,8 +78,7 @@ def confusion(run: Run, *, round: int = -1, models: Sequence[str] = ("end",), sp
     Raises:
         ValueError, LookupError: As `sample_predictions`.
     """
-    names = run.dataset.class_names
-    return confusion_of(sample_predictions(run, round=round, models=models, split=split), names)
+    return confusion_of(sample_predictions(run, round=round, models=models, split=split), run.dataset.class_names)
 
 
 def confusion_of(ds: xr.Dataset, classes: Sequence[str]) -> xr.Dataset:

@@ -241,3 +241,53 @@ def test_clients_without_a_finite_model_are_named_by_round_and_are_in_no_mean(so
     assert (
         excluded and drift.update_causes(diverged).attrs["excluded"] == f"round 0 of {diverged.name}: client {excluded}"
     )
+
+
+def test_a_round_in_which_no_client_has_samples_is_nan(source, tmp_path):
+    recorder = Recorder(tmp_path / "run")
+    for index in (0, 1):
+        record = source.round(index)
+        models = [(state(source, model), 5 * index) for model in record.clients]
+        clients = dict(zip(record.ids.tolist(), models, strict=True))
+        recorder.round(start=state(source, record.start), clients=clients, end=state(source, record.end))
+    run = drift.open(tmp_path / "run", task=source.task)
+    for found in (drift.update_causes(run)["mean"], drift.averaging_gap(run, k=2, samples=20).gap):
+        assert np.isfinite(found).values.tolist() == [False, True]
+
+
+def without_client_models(four: Run, folder, lost) -> Run:
+    """A run, recorded, where all models of the rounds `lost` are NaN."""
+    recorder = Recorder(folder)
+    for index in four.rounds():
+        record = four.round(index)
+        models = record.clients * (torch.nan if index in lost else 1.0)
+        models = zip([state(four, model) for model in models], record.sizes.tolist(), strict=True)
+        clients = dict(zip(record.ids.tolist(), models, strict=True))
+        recorder.round(start=state(four, record.start), clients=clients, end=state(four, record.end))
+    return reopened(four, folder)
+
+
+@pytest.fixture(scope="module")
+def gone(four, tmp_path_factory) -> Run:
+    return without_client_models(four, tmp_path_factory.mktemp("gone") / "run", (1,))
+
+
+TAKEN = ("averaging_gap", "client_span", "decomposition", "drift_curvature", "error_averaged", "model_map")
+TAKEN += ("similarity_rounds", "update_causes")
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_a_round_in_which_all_clients_diverged_is_named(name, gone):
+    found = answer(gone, name)
+    assert not isinstance(found, str), found
+    assert found.attrs["excluded"] == "round 1 of run: client 0, 1, 2, 3"
+
+
+def test_a_round_in_which_all_clients_diverged_is_refused_with_the_reason(gone, four, tmp_path):
+    reason = r"all clients of round 1 diverged \(returned values that are not finite\)"
+    for function in (drift.drift_curvature, drift.update_causes, drift.model_map):
+        with pytest.raises(LookupError, match=reason):
+            function(gone, rounds=[1])
+    assert "excluded" not in drift.client_span(gone, rounds=[0]).attrs
+    with pytest.raises(LookupError, match=reason.replace("1", "0-2")):
+        drift.averaging_gap(without_client_models(four, tmp_path / "run", four.rounds()))

@@ -134,6 +134,7 @@ def test_a_variant_applies_to_its_method_as_the_base_of_another(tmp_path):
         ("task.model_options.name=x", "'name' is not one of the model_options; it is the setting task.model"),
         ("task.model_options.seed=3", "'seed' is not one of the model_options; it is the setting seed"),
         ("local.betas=[0.9, 1.0]", r"local\.betas\.1 is 1\.0; give a number below 1\."),
+        ("clients.work=[0, 0]", r"clients\.work\.0 is 0; give a number above 0\.$"),
         ("threads=100000", r"threads is 100000; give 1024 or less\."),
     ],
 )

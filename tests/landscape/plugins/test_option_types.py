@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import inspect
+import re
+from collections.abc import Callable, Sequence
+from typing import Literal
 
+import numpy as np
 import pytest
+import torch
 
+import drift
 from landscape import datasets, models, plugins
 from landscape.models import build_model
 from landscape.plugins.option_types import require_options
@@ -74,3 +80,45 @@ def test_numbers_without_brackets_are_refused_with_how_a_list_is_written():
     for name in ("rounds", "groups"):
         with pytest.raises(ValueError, match=rf"^{name} is '5,11'; mine takes .*as in '\[5,11\]'"):
             require_options("mine", line, {name: "5,11"}, positional=1)
+
+
+WRONG = [
+    ("noise_or_drift", "fractions", value, "a list of finite numbers") for value in (0.5, None, "1", ["a"], [True])
+]
+WRONG += [("drift_curvature", "kinds", value, "a list of client, step") for value in (5, None, [["client"]], "client")]
+WRONG += [("early_warning", "detectors", value, "one of all, drift, curve") for value in (["all"], [["all"]], None)]
+WRONG += [
+    ("noise_or_drift", "clients", value, "one of cohort, all or a whole number") for value in (2.5, True, ["all"])
+]
+
+
+@pytest.mark.parametrize(("name", "option", "value", "accepted"), WRONG)
+def test_lists_of_numbers_and_literals_are_checked(name, option, value, accepted):
+    with pytest.raises(ValueError, match=rf"^{re.escape(f'{option} is {value!r}; {name} takes {accepted}')}[^\n]*\.$"):
+        getattr(drift, name)(None, **{option: value})
+
+
+def test_an_option_partial_is_unknown_where_there_is_none():
+    with pytest.raises(ValueError, match="no option of drift_curvature named 'partial'"):
+        drift.drift_curvature(None, partial=None)
+
+
+def test_values_of_numpy_and_torch_are_taken_as_plain_ones():
+    def build(*, number: int = 1, names: Sequence[str] = (), rounds: list[int] | None = None, on: bool = False):
+        return number, names, rounds, on
+
+    given = {"number": np.int64(3), "names": np.array(["a"]), "rounds": torch.tensor([2]), "on": np.True_}
+    taken = require_options("mine", build, given, positional=0)
+    assert taken == {"number": 3, "names": ["a"], "rounds": [2], "on": True}
+    assert type(taken["number"]) is int and type(taken["on"]) is bool
+
+
+Size = Literal[1, 2]
+Form = Literal["a"] | Callable[[int], int]
+
+
+def test_literals_that_are_no_texts_and_other_types_are_left_to_the_function():
+    def build(*, size: Size = 1, form: Form = "a", text: Literal["a"] = "a"):
+        return size, form, text
+
+    require_options("mine", build, {"size": 2, "form": len, "text": "b"}, positional=0)

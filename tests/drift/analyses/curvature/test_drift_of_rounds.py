@@ -24,3 +24,9 @@ def test_what_the_mean_removes_needs_no_eigenvectors(tmp_path):
     few, many = (drift.averaging_gap(run, rounds=[1], k=k, samples=20) for k in (2, 10**6))
     for name in ("spread", "removed"):
         np.testing.assert_allclose(many[name], few[name], rtol=1e-6, err_msg=name)
+
+
+def test_a_kind_that_is_named_twice_counts_once(tmp_path):
+    run = tiny.trained(tmp_path, "rounds=1", "keep.clients=all")
+    found = drift.drift_curvature(run, kinds=np.array(["step", "client", "step"]), k=2, samples=20)
+    assert found.kind.values.tolist() == ["step", "client"]
