@@ -9,6 +9,9 @@ class Landscapes {
     return [...new Set([...shown, ...(this.stage.link ? run.able || [] : [])])].sort((a, b) => a - b);
   }
 
+  // That a round has no landscape, and why.
+  lacks(round) { return this.stage.link ? `Round ${round} has no landscape: its clients were not kept.` : `This file has no landscape of round ${round}.`; }
+
   // Forgets what was shown of runs that other runs took the place of, under their names; says of which.
   replaced(entries) {
     const { stage } = this, names = new Set();
@@ -110,7 +113,7 @@ class Landscapes {
   // The kept models of the runs on the stage as points of one map.
   models() {
     const { charts } = this.stage.why, { value, words, pending, ...more } = charts.of("model-map", this.stage.shown);
-    return { frame: value ? this.remember(value, "models", () => modelsOf(value)) : null, round: this.stage.state.round, pending, absent: words || "How near are all kept models of these runs, and which of them share a basin?", act: charts.begin(more) };
+    return { frame: value ? this.remember(value, "models", () => modelsOf(value)) : null, round: this.stage.state.round, pending, absent: words || "How near are the last kept models of these runs, and which of them share a basin?", act: charts.begin(more) };
   }
 
   // One range of colours and one extent for all pictures of a round.

@@ -156,7 +156,7 @@ class TimeLine {
     const { stage } = this, to = stage.land.nearest(round, stage.rounds, stage.state.round);
     stage.player.stop();
     stage.player.goTo(to);
-    stage.say(to === round ? "" : stage.rounds.length ? `Round ${round} has no landscape: its clients were not kept. Round ${to}, the nearest that has one, is shown.` : `Round ${round} has no landscape, nor has another round of these runs.`);
+    stage.say(to === round ? "" : stage.rounds.length ? `${stage.land.lacks(round)} Round ${to}, the nearest that has one, is shown.` : `Round ${round} has no landscape, nor has another round of these runs.`);
   }
 
   // The handle alone, at any place between two rounds.

@@ -175,7 +175,7 @@ def test_flags_are_reached_by_mouse_and_keyboard(opened, content, text, tmp_path
     assert page.evaluate(f"{VIEW}.state.round") == 2
     page.keyboard.press("ArrowLeft")
     page.keyboard.press("Enter")
-    assert "Round 1 has no landscape: its clients were not kept. Round" in page.text_content("#stage .complaint")
+    assert "This file has no landscape of round 1. Round 0, the nearest" in page.text_content("#stage .complaint")
 
 
 CHANGE = f"([n, view]) => {VIEW}.set({{ view, runs: {VIEW}.runs.slice(0, n).map(run => run.key) }})"
