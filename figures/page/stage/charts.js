@@ -126,7 +126,7 @@ class Analyses {
     const x = (round) => RIM.left + (last > first ? (round - first) / (last - first) : 0.5) * (width - RIM.left - RIM.right), y = (value) => RIM.top + (1 - (value - low) / (high - low || 1)) * (TALL - RIM.top - RIM.bottom);
     const text = (value) => written(share ? 100 * value : value, 2).replace("-", "−") + (share ? " %" : ""), place = (values) => rounds.map((round, i) => [x(round), values[i] === null ? NaN : y(values[i])]);
     const parts = [shape("rect", { x: RIM.left, y: RIM.top, width: Math.max(width - RIM.left - RIM.right, 0), height: TALL - RIM.top - RIM.bottom, class: "band" })];
-    for (const [value, down] of [[high, 9], [low, 0]]) parts.push(shape("text", { x: RIM.left - 4, y: y(value) + down, "text-anchor": "end", class: "tick" }, text(value)));
+    for (const [value, down] of [[high, 9], [low, 0]].slice(text(high) === text(low) ? 1 : 0)) parts.push(shape("text", { x: RIM.left - 4, y: y(value) + down, "text-anchor": "end", class: "tick" }, text(value)));
     for (const round of new Set([first, last])) parts.push(shape("text", { x: x(round), y: TALL - 3, "text-anchor": "middle", class: "tick" }, String(round)));
     if (level !== null) parts.push(shape("line", { x1: RIM.left, x2: width - RIM.right, y1: y(level), y2: y(level), class: "level" }, shape("title", {}, `limit ${text(level)}`)));
     lines.forEach((line, i) => {

@@ -32,6 +32,15 @@ class Landscapes {
   // Rounds of some runs, by their keys.
   common(keys) { return [...new Set(this.stage.runs.filter((run) => keys.includes(run.key)).flatMap((run) => this.rounds(run)))].sort((a, b) => a - b); }
 
+  // The same; where there are none, the rounds that were recorded.
+  held(keys) { const rounds = this.common(keys); return rounds.length ? rounds : [...new Set(this.stage.runs.filter((run) => keys.includes(run.key)).flatMap((run) => run.rounds))].sort((a, b) => a - b); }
+
+  // First and last round of some runs, by their keys; of all runs where these have none, and 0 until one is read.
+  ends(keys = []) {
+    const { runs } = this.stage, some = runs.filter((run) => keys.includes(run.key) && (run.rounds.length || run.able?.length)), of = some.length ? some : runs, firsts = of.flatMap((run) => run.rounds.slice(0, 1));
+    return [firsts.length ? Math.min(...firsts) : 0, Math.max(0, ...of.map((run) => Math.max(run.rounds.at(-1) ?? 0, run.able?.at(-1) ?? 0)))];
+  }
+
   nearest(round, rounds, otherwise = round) { return rounds.length ? rounds.reduce((a, b) => (Math.abs(b - round) < Math.abs(a - round) ? b : a)) : otherwise; }
 
   question(run, round) {
