@@ -97,11 +97,8 @@ function meansOf({ marks, run, taken, last, split, barriers, diverged }, stage) 
   return [`Mean to take: ${mean}, loss ${written(taken.loss)}${stage.unit}; ${last.name} of ${of ? stage.named(of) : run}: ${written(last.loss)}${stage.unit}; both on the half of the ${stage.splitWords(split)} samples that no choice has seen`, apart.length ? `barriers: basins ${apart.join(", ")}` : "one basin", diverged && `diverged: ${diverged}`].filter(Boolean).join("; ");
 }
 
-// Which rounds a map of models has, and what is on it.
-function roundsOf({ marks }) {
-  const rounds = [...new Set(marks.map(({ round }) => round))].sort((a, b) => a - b);
-  return rounds.length > 1 ? `rounds ${rounds.slice(0, -1).join(", ")} and ${rounds.at(-1)}` : `round ${rounds[0]}`;
-}
+// What is on a map of models.
+const roundsOf = ({ marks }) => inRounds(marks.map(({ round }) => round));
 function aboutModels(frame, round) {
   const bold = frame.marks.some((mark) => mark.round === round) ? `; bold: of round ${round}` : "";
   return `Models of ${roundsOf(frame)}. Small dots: clients; large ones: global models, in the colours of their runs${bold}. Tinted: basins. Cross: the mean to take.`;

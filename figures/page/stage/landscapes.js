@@ -1,5 +1,7 @@
 // What a picture shows of a run: the frame of a round, its surface, a difference, a path; from the scene or a server.
 
+const isGone = ({ state, note }) => state === "damaged" && /^run \S+ is gone: /.test(note); // its folder was deleted
+
 class Landscapes {
   constructor(stage) { this.stage = stage; this.surfaces_ = new WeakMap(); this.last = new Map(); this.identities = new Map(); }
 
@@ -51,7 +53,7 @@ class Landscapes {
   // The frame of a run in a round, of the nearest one where that has none: {frame, round, absent, stale, rough, pending}.
   frame(run, wanted = this.stage.state.round) {
     const rounds = this.rounds(run), round = this.nearest(wanted, rounds, null);
-    if (round === null) return { frame: null, round, absent: (run.state === "damaged" ? `No landscape, because this run is damaged: ${run.note}` : run.note) || Object.values(run.shown || {})[0] || "This run has no landscape." };
+    if (round === null) return { frame: null, round, absent: (isGone(run) ? `No landscape: ${run.note}` : run.state === "damaged" ? `No landscape, because this run is damaged: ${run.note}` : run.note) || Object.values(run.shown || {})[0] || "This run has no landscape." };
     if (run.damaged && run.damaged[round]) return { frame: null, round, absent: run.damaged[round] };
     if (!this.stage.link || (run.shown[round] && this.plain(run))) return { frame: run.shown[round], round };
     const entry = this.stage.asks.want("landscape", this.question(run, round)), frame = entry.value || entry.rough;

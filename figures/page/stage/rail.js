@@ -57,7 +57,7 @@ class Rail {
     const drawer = [["settings that differ", run.settings], ["all settings", run.text]].filter(([, rows]) => rows && rows.length).slice(0, 2).map(([title, rows]) => make("details", {}, make("summary", {}, title), make("dl", { tabindex: 0, "aria-label": `${title} of ${run.label}` }, ...rows.flatMap(([setting, value]) => [make("dt", {}, setting), make("dd", {}, String(value))]))));
     const seed = many && !stage.link ? make("p", { class: "small" }, `Landscapes${stage.seedOf(run).replace(",", " of")}`) : many && make("label", { class: "small" }, "Landscapes of seed ", picker(`Seed of ${run.label}`, run.names.map((one) => [one.name, one.seed]), stage.memberOf(run), (name) => stage.set({ seeds: { ...state.seeds, [run.key]: name } })));
     const rounds = run.planned && run.rounds.length < run.planned ? `${run.rounds.length} of ${run.planned} rounds` : `${run.rounds.length} round${run.rounds.length === 1 ? "" : "s"}`;
-    const badge = run.state && run.state !== "complete" ? make("span", { class: `state ${run.state}` }, run.state) : null;
+    const badge = run.state && run.state !== "complete" ? make("span", { class: `state ${run.state}` }, isGone(run) ? "gone" : run.state) : null;
     return make("li", { class: `card${on ? " on" : ""}${look ? " looked" : ""}`, "data-run": run.key }, make("div", { class: "card-head" }, box, name, badge), sparkline(run, ends),
       make("p", { class: "small" }, make("b", { class: "accuracy" }, accuracy), `${range} · ${seeds} · ${rounds}`), run.note && make("p", { class: "small warn" }, run.note), seed, ...drawer);
   }
