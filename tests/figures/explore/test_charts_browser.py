@@ -108,7 +108,9 @@ def test_charts_and_map_have_the_numbers_of_the_library(browser, address, runs, 
         name: pytest.approx(numbers) for name, numbers in wanted.items()
     }
     assert f"client drift {percent:.2g} %" in page.evaluate(DRAWN, "drift-curvature")
-    assert "This file has none. Nobody computed it: compute it in fedscape explore" in page.evaluate(DRAWN, "update-causes")
+    assert "This file has none. Nobody computed it: compute it in fedscape explore" in page.evaluate(
+        DRAWN, "update-causes"
+    )
     assert page.locator(".event[aria-label*='early warning']").count() == first.size
     reading = page.text_content("#stage .reading")
     assert f"aggregate of round 11 of {page.evaluate(f'{VIEW}.looked.label')}: " in reading and " pruned" not in reading
