@@ -77,5 +77,5 @@ function sparkline(run, [low, high]) {
   const [width, height] = [200, 26], y = (value) => height - 2 - ((value - low) / (high - low || 1)) * (height - 4), every = Math.max(1, Math.floor(values.length / width));
   const points = values.map((value, i) => [(i / Math.max(values.length - 1, 1)) * width, y(value)]).filter((_, i) => i % every === 0 || i === values.length - 1);
   return shape("svg", { class: "spark", viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", "aria-hidden": "true" },
-    shape("path", { d: pathOf(points) + (points.length === 1 ? "h0" : ""), fill: "none", stroke: run.shade, "stroke-linecap": "round", "stroke-width": points.length === 1 ? 4 : 1.6, "stroke-dasharray": dashOf(run, 1.6), "vector-effect": "non-scaling-stroke" }));
+    shape("path", { d: pathOf(points).replace(/^M[^ML]*$/, "$&h0"), fill: "none", stroke: run.shade, "stroke-linecap": "round", "stroke-width": points.length === 1 ? 4 : 1.6, "stroke-dasharray": dashOf(run, 1.6), "vector-effect": "non-scaling-stroke" }));
 }
