@@ -37,7 +37,7 @@ class StoredRun(Run):
             NotStored: If it would compute.
         """
         if (ds := cache.stored(self, analysis, arguments)) is None:
-            raise NotStored(f"{analysis.__name__} of {self.name} is not computed yet.")
+            raise NotStored("Nobody computed it: compute it in fedscape explore, then publish again.")
         return ds
 
 

@@ -29,14 +29,14 @@ def run_labels(methods: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]]
             best = min(same, key=lambda name: len(same[name]), default="")
             if not best or len(same[best]) == len(rest):
                 break
-            words.append(f"{_word(best)} {dict(rows)[best][index]}")
+            words.append(_words(best, dict(rows)[best][index]))
             rest = same[best]
         labels.append(", ".join(words))
     return labels
 
 
-def _word(setting: str) -> str:
-    """A setting in a word: clients.partition.name is partition, local.lr is lr, keep.clients is kept clients."""
+def _words(setting: str, value: str) -> str:
+    """A setting in words: clients.partition.name is partition, local.lr is lr, keep.clients is kept clients."""
     *above, last = setting.split(".")
     word = above[-1] if above and last in ("name", "number") else f"kept {last}" if above == ["keep"] else last
-    return word.replace("_", " ")
+    return f"{value} {'round' if value == '1' else word}" if word == "rounds" else f"{word.replace('_', ' ')} {value}"

@@ -93,19 +93,19 @@ function readAddress(stage, hash, before) {
     else if (value === null || value === undefined) wrong.push(`${name} is ${short(text || raw) || "empty"}, not ${accepts}`);
     else state[STATE[name] || name] = value;
   }
-  const rounds = stage.land.common(state.runs), { round } = state;
-  state.round = stage.land.nearest(round, rounds, before.round);
+  const { round } = state;
+  state.round = stage.land.nearest(round, stage.land.held(state.runs), before.round);
   const there = stage.runs.some((run) => state.runs.includes(run.key) && stage.land.rounds(run).includes(state.round) && !run.damaged?.[state.round]);
-  if (given.has("round") && state.round !== round) wrong.push(`there is no landscape of round ${round}${there ? `; round ${state.round} is shown` : `, nor of round ${state.round}, where the page begins`}`);
-  const { mix, span } = state, ends = spanOf(stage, span);
-  if (String(span) !== String(ends)) { wrong.push(`span is ${span.join("-")}, and the rounds are ${spanOf(stage, [0, 1e9])?.join(" to ") ?? stage.lastRound}`); state.span = ends; }
+  if (given.has("round") && state.round !== round) wrong.push(`there is no landscape of round ${round}${there ? `; round ${state.round} is shown` : `, nor of round ${state.round}, which is on the stage`}`);
+  const { mix, span } = state, ends = spanOf(stage, span, state.runs);
+  if (String(span) !== String(ends)) { wrong.push(`span is ${span.join("-")}, and the rounds are ${spanOf(stage, [0, 1e9], state.runs)?.join(" to ") ?? stage.land.ends(state.runs)[1]}`); state.span = ends; }
   if (mix && (mix.run !== state.look || mix.round !== state.round)) { wrong.push(`its weights are of round ${mix.round} of ${stage.runs.find((run) => run.key === mix.run).label}, which is not looked at`); state.mix = null; }
   return { state, wrong };
 }
 
 // What a span shares with the rounds that there are, or will be; null for none.
-function spanOf({ runs, firstRound, lastRound }, span) {
-  const ends = runs.filter((run) => ["growing", "complete"].includes(run.state)).map((run) => run.planned - 1), last = Math.max(lastRound, ...ends.filter(Number.isFinite));
+function spanOf({ runs, land }, span, keys) {
+  const [firstRound, lastRound] = land.ends(keys), ends = runs.filter((run) => keys.includes(run.key) && ["growing", "complete"].includes(run.state)).map((run) => run.planned - 1), last = Math.max(lastRound, ...ends.filter(Number.isFinite));
   const shared = span && [Math.max(span[0], firstRound), Math.min(span[1], last)];
   return shared && shared[0] < shared[1] ? shared : null;
 }

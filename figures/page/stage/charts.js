@@ -9,7 +9,8 @@ const largest = (lines, of) => lines.filter((one) => Number.isFinite(of(one))).s
 // drawn dashed beside it; level and alarm); and a sentence from its charts at a place of its rounds.
 const CAUSES = { steps: "unequal steps", late: "old models", stopped: "clients that stop", partial: "parts not sent", sent: "changed updates", noise: "server noise" };
 const DISPLACED = { client: "client drift", step: "server's step", random: "random directions" };
-const DETECTORS = { coherence: "fall of the mean cosine of updates", rank: "fall of the log rank of updates", client: "log longest / second update", rate: "log global step / model", variances: "negative or huge running variances", rise: "rise of the log loss", stall: "log lowest / first loss" };
+const DETECTORS = { coherence: "fall of the mean cosine of updates", rank: "fall of the log rank of updates", client: "log longest / second update", rate: "log global step / model", variances: "running variances below zero or huge", rise: "rise of the log loss", stall: "log lowest / first loss" };
+const NEEDED = Object.fromEntries(Object.entries({ coherence: "three rounds of two clients that moved", rank: "three rounds of two clients that moved", client: "three clients that moved", rate: "a model that moved", variances: "batch normalisation in a recorded run", rise: "three test losses", stall: "three test losses in the first third" }).map(([name, words]) => [DETECTORS[name], words]));
 const CHARTED = {
   "drift-curvature": { title: "Does drift lie in sharp directions?", charts: [
     { words: "share in the sharpest directions", of: "share", over: "kind", lines: DISPLACED },
@@ -34,7 +35,7 @@ const CHARTED = {
   "early-warning": { title: "Early warning", charts: Object.entries(DETECTORS).map(([name, words]) => ({ words, of: "statistic", over: "detector", lines: { [name]: "statistic" }, level: "limit", alarm: "first_alarm" })),
   said: (charts, at, round, attrs, rounds) => {
     const alarms = charts.filter(({ alarm }) => alarm !== null), silent = charts.filter(({ lines: [one], alarm }) => alarm === null && one.values.every((value) => value === null)).map(({ words }) => words);
-    return `${alarms.length ? `Alarm: ${alarms.map(({ words, alarm }) => `${words}, round ${alarm}`).join("; ")}.` : "No alarm."} Watched: ${rounds.length ? `rounds ${rounds[0]} to ${rounds.at(-1)}` : "no round"}, the first third.${silent.length ? ` No numbers: ${silent.join(", ")}.` : ""}`;
+    return `${alarms.length ? `Alarm: ${alarms.map(({ words, alarm }) => `${words}, round ${alarm}`).join("; ")}.` : "No alarm."} Watched: ${rounds.length ? `rounds ${rounds[0]} to ${rounds.at(-1)}` : "no round"}, the first third.${silent.length ? ` Not measured: ${silent.map((words) => `${words} (takes ${NEEDED[words]})`).join("; ")}.` : ""}`;
   } },
 };
 const COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#c08400", "#777777"];
@@ -59,6 +60,12 @@ function modelsOf({ values, attrs }) {
   return { plane: null, marks, taken, last: means.find((one) => one.name.startsWith("aggregate")) || means.at(-1), barriers: values.basin_barrier, ...attrs, explained: attrs.explained_alpha + attrs.explained_beta, samples: `Losses of the models are on ${attrs.samples} ${attrs.split} samples, those of means on others.` };
 }
 
+// Rounds in words: rounds 3 to 9 where none between them is missing, else rounds 3, 5 and 9.
+function inRounds(some) {
+  const rounds = [...new Set(some)].sort((a, b) => a - b), first = rounds[0], last = rounds.at(-1);
+  return rounds.length < 2 ? `round ${first}` : rounds.length > 2 && last - first === rounds.length - 1 ? `rounds ${first} to ${last}` : `rounds ${rounds.slice(0, -1).join(", ")} and ${last}`;
+}
+
 class Analyses {
   constructor(stage) {
     Object.assign(this, { stage, asked: new Map() }); // asked: what is to be computed, also while something else is looked at
@@ -73,7 +80,7 @@ class Analyses {
 
   opened() {
     const open = [...this.parts].filter(([, { part }]) => part.open).map(([figure]) => figure).join();
-    if (open !== this.stage.state.charts) this.stage.set({ charts: open });
+    if (open !== this.open.sort((a, b) => [...this.parts.keys()].indexOf(a) - [...this.parts.keys()].indexOf(b)).join()) this.stage.set({ charts: open });
   }
 
   // What is known of a figure of runs: {value}, or {words, compute, cost, pending}.
@@ -85,8 +92,8 @@ class Analyses {
     }
     const names = runs.map((run) => stage.memberOf(run)), key = `${figure} ${names}`, args = { figure, runs: names, stored: !this.asked.has(key) }, entry = asks.want("charts", args);
     if (entry.value && !entry.value.absent) return { value: entry.value };
-    const failed = entry.error && !args.stored, compute = () => { asks.entries.delete(`charts ${JSON.stringify({ ...args, stored: false })}`); this.asked.set(key, { ...args, stored: false }); stage.render(); };
-    return { words: entry.error || (entry.value ? "" : args.stored ? "Reading the results ..." : `${progressWords(entry.progress || { words: "Waiting to be computed" })} ...`), cost: entry.value?.cost, compute: (entry.value || failed) && compute, pending: entry.pending && !args.stored ? entry : null };
+    const failed = entry.error && !args.stored, cancelled = /^It was cancelled\./.test(entry.error) && "It was cancelled, and does not begin again by itself.", compute = () => { asks.entries.delete(`charts ${JSON.stringify({ ...args, stored: false })}`); this.asked.set(key, { ...args, stored: false }); stage.render(); };
+    return { words: (failed && cancelled) || entry.error || (entry.value ? "" : args.stored ? "Reading the results ..." : `${progressWords(entry.progress || { words: "Waiting to be computed" })} ...`), cost: entry.value?.cost, compute: (entry.value || failed) && compute, pending: entry.pending && !args.stored ? entry : null };
   }
 
   // A button that computes; null where there is nothing to compute.
@@ -106,7 +113,7 @@ class Analyses {
     for (const [figure, { part, body }] of this.parts) {
       part.open = this.open.includes(figure);
       if (!part.open) continue;
-      const known = run.rounds.length && run.state !== "damaged" ? this.of(figure, [run]) : { words: "This run has no complete round." }, { value, words } = known;
+      const known = run.rounds.length && run.state !== "damaged" ? this.of(figure, [run]) : { words: isGone(run) ? "This run is gone." : run.rounds.length ? "This run is damaged." : "This run has no complete round." }, { value, words } = known;
       if (!isNew(part, [value, words, known.cost, run.key, stage.memberOf(run), stage.state.round, body.clientWidth, stage.dark.matches])) continue;
       body.replaceChildren(...(value ? this.charts(figure, value, body.clientWidth || 280) : [words && make("p", { class: "small", role: "status" }, words), this.begin(known)].filter(Boolean)));
     }
@@ -114,9 +121,10 @@ class Analyses {
 
   charts(figure, value, width) {
     const { stage } = this, rounds = value.values.round, charts = chartsOf(figure, value), near = stage.land.nearest(stage.state.round, rounds), at = rounds.indexOf(near), said = CHARTED[figure].said(charts, at, near, value.attrs, rounds);
+    const analysed = figure === "early-warning" ? "" : `Analysed: ${inRounds(rounds)}.`, beside = near === stage.state.round ? "" : `Round ${near} is the nearest of them to round ${stage.state.round}, which is on the stage.`;
     const drawn = charts.filter(({ lines }) => lines.some(({ values }) => values.some((value) => value !== null)));
     const more = stage.gallery && button({ click: () => stage.gallery.open(figure) }, `Figure ${figure}`);
-    return [said && make("p", { class: "small said" }, said), ...drawn.map((chart) => this.chart(chart, rounds, at, width)), more].filter(Boolean);
+    return [make("p", { class: "small said" }, [said, analysed, beside].filter(Boolean).join(" ")), ...drawn.map((chart) => this.chart(chart, rounds, at, width)), more].filter(Boolean);
   }
 
   // One chart: a click or an arrow key leads to a round.
@@ -126,7 +134,7 @@ class Analyses {
     const x = (round) => RIM.left + (last > first ? (round - first) / (last - first) : 0.5) * (width - RIM.left - RIM.right), y = (value) => RIM.top + (1 - (value - low) / (high - low || 1)) * (TALL - RIM.top - RIM.bottom);
     const text = (value) => written(share ? 100 * value : value, 2).replace("-", "−") + (share ? " %" : ""), place = (values) => rounds.map((round, i) => [x(round), values[i] === null ? NaN : y(values[i])]);
     const parts = [shape("rect", { x: RIM.left, y: RIM.top, width: Math.max(width - RIM.left - RIM.right, 0), height: TALL - RIM.top - RIM.bottom, class: "band" })];
-    for (const [value, down] of [[high, 9], [low, 0]]) parts.push(shape("text", { x: RIM.left - 4, y: y(value) + down, "text-anchor": "end", class: "tick" }, text(value)));
+    for (const [value, down] of [[high, 9], [low, 0]].slice(text(high) === text(low) ? 1 : 0)) parts.push(shape("text", { x: RIM.left - 4, y: y(value) + down, "text-anchor": "end", class: "tick" }, text(value)));
     for (const round of new Set([first, last])) parts.push(shape("text", { x: x(round), y: TALL - 3, "text-anchor": "middle", class: "tick" }, String(round)));
     if (level !== null) parts.push(shape("line", { x1: RIM.left, x2: width - RIM.right, y1: y(level), y2: y(level), class: "level" }, shape("title", {}, `limit ${text(level)}`)));
     lines.forEach((line, i) => {

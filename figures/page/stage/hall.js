@@ -36,7 +36,7 @@ class Hall {
         view: ownPlane(state.view) ? state.view : state.view === "relief" && stage.painter.gl ? "relief" : "map", fade: tween ? share : 1, words: this.words({ run, other, at, surface, small }) }, side);
     });
     this.legend(present);
-    this.about.textContent = !present.some(({ at }) => at.frame) ? "" : state.view === "models" ? "Small dots: clients; large ones: global models, in the colours of their runs; bold: of the round on the stage. Tinted: basins. Cross: the mean to take."
+    this.about.textContent = !present.some(({ at }) => at.frame) ? "" : state.view === "models" ? aboutModels(present[0].at.frame, state.round)
       : state.view === "path" ? "Dots: the global model after each round; the pink one is that on the stage."
       : "Dots: clients, pale ones off the plane. Arrows: to their weighted mean, the aggregate. Square: start; black dot: end of the round.";
   }
@@ -45,10 +45,10 @@ class Hall {
     const { stage } = this, { state, unit, land } = stage, { frame, round } = at, metric = ownPlane(state.view) ? "loss" : state.metric;
     const end = endOf(frame);
     const along = frame && frame.explained ? `${(100 * frame.explained).toFixed(0)} % of the way is on this plane; click a round` : "Click a round";
-    const reading = !frame ? "" : state.view === "models" ? meansOf(frame, unit) : state.view === "path" ? (at.rough && (at.absent || "Its map is being computed")) || along : other ? (surface && surface.low === 0 && surface.high === 0 ? "The two are equal here" : `Blue: ${run.label} lies lower; red: ${other.label} does`) : at.rough ? "its loss is being evaluated" : end && metric === "loss" ? `loss after the round ${this.losses.get(end) || written(end.loss)}${unit}${small ? "; much shorter updates: see Detail" : ""}` : "";
+    const reading = !frame ? "" : state.view === "models" ? meansOf(frame, stage) : state.view === "path" ? (at.rough && (at.absent || "Its map is being computed")) || along : other ? (surface && surface.low === 0 && surface.high === 0 ? "The two are equal here" : `Blue: ${run.label} lies lower; red: ${other.label} does`) : at.rough ? "its loss is being evaluated" : end && metric === "loss" ? `loss after the round ${this.losses.get(end) || written(end.loss)}${unit}${small ? "; much shorter updates: see Detail" : ""}` : "";
     const place = ownPlane(state.view) || round === null ? "" : at.stale ? `round ${round}; ${at.coming} is coming` : round !== state.round ? `round ${round}, ${round < state.round && round === land.rounds(run).at(-1) ? "its last" : `the nearest to ${state.round}`}` : at.rough ? "rough, the exact one is coming" : "";
     const absent = at.absent || (surface && metric.startsWith("class") ? `None of these samples is of class ${stage.className(Number(metric.slice(6)))}.` : surface ? "The plane has no finite value here: this run diverged." : `This landscape has no ${stage.metricWords(metric)}.`);
-    const label = state.view === "models" ? "Map of all kept models of the runs on the stage." : state.view === "path" ? `Path of ${stage.named(run)} over its rounds, and the test loss around it.` : `${other ? `Difference of ${stage.metricWords(metric)}, ${stage.named(run)} minus ${stage.named(other)}` : `${stage.quantity} of ${stage.named(run)}`}, round ${round}.`;
+    const label = state.view === "models" ? `Map of kept models${frame ? ` of ${roundsOf(frame)}` : ""}.` : state.view === "path" ? `Path of ${stage.named(run)} over its rounds, and the test loss around it.` : `${other ? `Difference of ${stage.metricWords(metric)}, ${stage.named(run)} minus ${stage.named(other)}` : `${stage.quantity} of ${stage.named(run)}`}, round ${round}.`;
     return { absent, act: at.act, at: place, metric: stage.metricWords(metric), reading, label };
   }
 
@@ -90,9 +90,18 @@ class Hall {
 }
 
 // How good the mean to take from a map of models is, and the basins' barriers.
-function meansOf({ taken, last, barriers, diverged }, unit) {
+function meansOf({ marks, run, taken, last, split, barriers, diverged }, stage) {
+  const [, basin] = /^basin (\d+) pruned$/.exec(taken.name) || [], number = (fits) => marks.filter(fits).length, left = basin && number((mark) => mark.basin === Number(basin)) - number((mark) => mark.chosen);
+  const mean = basin ? `basin ${basin} without ${left} of its models` : taken.name, of = stage.runs.find(({ key }) => key === keyOf(stage, run));
   const apart = barriers.flatMap((row, i) => row.slice(i + 1).map((value, j) => `${i + 1} and ${i + j + 2} ${written(value, 2)}`));
-  return [`Mean to take: ${taken.name}, loss ${written(taken.loss)}; ${last.name}: ${written(last.loss)}${unit}`, apart.length ? `barriers: basins ${apart.join(", ")}` : "one basin", diverged && `diverged: ${diverged}`].filter(Boolean).join("; ");
+  return [`Mean to take: ${mean}, loss ${written(taken.loss)}${stage.unit}; ${last.name} of ${of ? stage.named(of) : run}: ${written(last.loss)}${stage.unit}; both on the half of the ${stage.splitWords(split)} samples that no choice has seen`, apart.length ? `barriers: basins ${apart.join(", ")}` : "one basin", diverged && `diverged: ${diverged}`].filter(Boolean).join("; ");
+}
+
+// What is on a map of models.
+const roundsOf = ({ marks }) => inRounds(marks.map(({ round }) => round));
+function aboutModels(frame, round) {
+  const bold = frame.marks.some((mark) => mark.round === round) ? `; bold: of round ${round}` : "";
+  return `Models of ${roundsOf(frame)}. Small dots: clients; large ones: global models, in the colours of their runs${bold}. Tinted: basins. Cross: the mean to take.`;
 }
 
 const endOf = (frame) => frame && frame.marks.find((mark) => mark.kind === "end");

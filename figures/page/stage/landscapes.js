@@ -1,5 +1,7 @@
 // What a picture shows of a run: the frame of a round, its surface, a difference, a path; from the scene or a server.
 
+const isGone = ({ state, note }) => state === "damaged" && /^run \S+ is gone: /.test(note); // its folder was deleted
+
 class Landscapes {
   constructor(stage) { this.stage = stage; this.surfaces_ = new WeakMap(); this.last = new Map(); this.identities = new Map(); }
 
@@ -8,6 +10,9 @@ class Landscapes {
     const shown = Object.keys(run.shown || {}).filter((round) => typeof run.shown[round] !== "string").map(Number);
     return [...new Set([...shown, ...(this.stage.link ? run.able || [] : [])])].sort((a, b) => a - b);
   }
+
+  // That a round has no landscape, and why.
+  lacks(round) { return this.stage.link ? `Round ${round} has no landscape: its clients were not kept.` : `This file has no landscape of round ${round}.`; }
 
   // Forgets what was shown of runs that other runs took the place of, under their names; says of which.
   replaced(entries) {
@@ -29,6 +34,15 @@ class Landscapes {
   // Rounds of some runs, by their keys.
   common(keys) { return [...new Set(this.stage.runs.filter((run) => keys.includes(run.key)).flatMap((run) => this.rounds(run)))].sort((a, b) => a - b); }
 
+  // The same; where there are none, the rounds that were recorded.
+  held(keys) { const rounds = this.common(keys); return rounds.length ? rounds : [...new Set(this.stage.runs.filter((run) => keys.includes(run.key)).flatMap((run) => run.rounds))].sort((a, b) => a - b); }
+
+  // First and last round of some runs, by their keys; of all runs where these have none, and 0 until one is read.
+  ends(keys = []) {
+    const { runs } = this.stage, some = runs.filter((run) => keys.includes(run.key) && (run.rounds.length || run.able?.length)), of = some.length ? some : runs, firsts = of.flatMap((run) => run.rounds.slice(0, 1));
+    return [firsts.length ? Math.min(...firsts) : 0, Math.max(0, ...of.map((run) => Math.max(run.rounds.at(-1) ?? 0, run.able?.at(-1) ?? 0)))];
+  }
+
   nearest(round, rounds, otherwise = round) { return rounds.length ? rounds.reduce((a, b) => (Math.abs(b - round) < Math.abs(a - round) ? b : a)) : otherwise; }
 
   question(run, round) {
@@ -39,7 +53,7 @@ class Landscapes {
   // The frame of a run in a round, of the nearest one where that has none: {frame, round, absent, stale, rough, pending}.
   frame(run, wanted = this.stage.state.round) {
     const rounds = this.rounds(run), round = this.nearest(wanted, rounds, null);
-    if (round === null) return { frame: null, round, absent: (run.state === "damaged" ? `No landscape, because this run is damaged: ${run.note}` : run.note) || Object.values(run.shown || {})[0] || "This run has no landscape." };
+    if (round === null) return { frame: null, round, absent: (isGone(run) ? `No landscape: ${run.note}` : run.state === "damaged" ? `No landscape, because this run is damaged: ${run.note}` : run.note) || Object.values(run.shown || {})[0] || "This run has no landscape." };
     if (run.damaged && run.damaged[round]) return { frame: null, round, absent: run.damaged[round] };
     if (!this.stage.link || (run.shown[round] && this.plain(run))) return { frame: run.shown[round], round };
     const entry = this.stage.asks.want("landscape", this.question(run, round)), frame = entry.value || entry.rough;
@@ -110,7 +124,7 @@ class Landscapes {
   // The kept models of the runs on the stage as points of one map.
   models() {
     const { charts } = this.stage.why, { value, words, pending, ...more } = charts.of("model-map", this.stage.shown);
-    return { frame: value ? this.remember(value, "models", () => modelsOf(value)) : null, round: this.stage.state.round, pending, absent: words || "How near are all kept models of these runs, and which of them share a basin?", act: charts.begin(more) };
+    return { frame: value ? this.remember(value, "models", () => modelsOf(value)) : null, round: this.stage.state.round, pending, absent: words || "How near are the last kept models of these runs, and which of them share a basin?", act: charts.begin(more) };
   }
 
   // One range of colours and one extent for all pictures of a round.

@@ -83,10 +83,11 @@ class Marks {
 
   runOf(mark) { return this.stage.runs.find((run) => run.key === keyOf(this.stage, mark.run)); }
 
-  // Selects the round of a model; of a map also its run and client.
+  // Selects the round of a model; of a map also its run and client, if that round has a landscape.
   pick(mark) {
     const { stage } = this, run = mark.kind === "model" && this.runOf(mark);
-    if (run) stage.set({ client: mark.client, ...(stage.state.runs.includes(run.key) ? { look: run.key } : {}) });
+    if (mark.kind === "model" && !(run && stage.land.rounds(run).includes(mark.round))) { stage.player.stop(); stage.say(`${this.wordsOf(mark)}. ${stage.land.lacks(mark.round)}`); return; }
+    if (run) stage.set({ client: mark.client, look: run.key, runs: stage.withRun(stage.state.runs, run.key) });
     stage.line.goTo(mark.round);
   }
 

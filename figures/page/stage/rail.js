@@ -56,8 +56,8 @@ class Rail {
     const name = button({ class: "look", "aria-pressed": String(look), title: fullName(run), click: () => stage.look(run.key) }, swatch(run), make("span", { class: "name" }, run.label));
     const drawer = [["settings that differ", run.settings], ["all settings", run.text]].filter(([, rows]) => rows && rows.length).slice(0, 2).map(([title, rows]) => make("details", {}, make("summary", {}, title), make("dl", { tabindex: 0, "aria-label": `${title} of ${run.label}` }, ...rows.flatMap(([setting, value]) => [make("dt", {}, setting), make("dd", {}, String(value))]))));
     const seed = many && !stage.link ? make("p", { class: "small" }, `Landscapes${stage.seedOf(run).replace(",", " of")}`) : many && make("label", { class: "small" }, "Landscapes of seed ", picker(`Seed of ${run.label}`, run.names.map((one) => [one.name, one.seed]), stage.memberOf(run), (name) => stage.set({ seeds: { ...state.seeds, [run.key]: name } })));
-    const rounds = run.planned && run.rounds.length < run.planned ? `${run.rounds.length} of ${run.planned} rounds` : `${run.rounds.length} rounds`;
-    const badge = run.state && run.state !== "complete" ? make("span", { class: `state ${run.state}` }, run.state) : null;
+    const rounds = run.planned && run.rounds.length < run.planned ? `${run.rounds.length} of ${run.planned} rounds` : `${run.rounds.length} round${run.rounds.length === 1 ? "" : "s"}`;
+    const badge = run.state && run.state !== "complete" ? make("span", { class: `state ${run.state}` }, isGone(run) ? "gone" : run.state) : null;
     return make("li", { class: `card${on ? " on" : ""}${look ? " looked" : ""}`, "data-run": run.key }, make("div", { class: "card-head" }, box, name, badge), sparkline(run, ends),
       make("p", { class: "small" }, make("b", { class: "accuracy" }, accuracy), `${range} · ${seeds} · ${rounds}`), run.note && make("p", { class: "small warn" }, run.note), seed, ...drawer);
   }
@@ -77,5 +77,5 @@ function sparkline(run, [low, high]) {
   const [width, height] = [200, 26], y = (value) => height - 2 - ((value - low) / (high - low || 1)) * (height - 4), every = Math.max(1, Math.floor(values.length / width));
   const points = values.map((value, i) => [(i / Math.max(values.length - 1, 1)) * width, y(value)]).filter((_, i) => i % every === 0 || i === values.length - 1);
   return shape("svg", { class: "spark", viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", "aria-hidden": "true" },
-    shape("path", { d: pathOf(points), fill: "none", stroke: run.shade, "stroke-width": 1.6, "stroke-dasharray": dashOf(run, 1.6), "vector-effect": "non-scaling-stroke" }));
+    shape("path", { d: pathOf(points).replace(/^M[^ML]*$/, "$&h0"), fill: "none", stroke: run.shade, "stroke-linecap": "round", "stroke-width": points.length === 1 ? 4 : 1.6, "stroke-dasharray": dashOf(run, 1.6), "vector-effect": "non-scaling-stroke" }));
 }

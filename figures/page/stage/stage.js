@@ -38,8 +38,8 @@ class Stage {
   get shown() { return this.state.runs.map((key) => this.runs.find((run) => run.key === key)).filter(Boolean); }
   get looked() { return this.runs.find((run) => run.key === this.state.look); }
   get rounds() { return this.land.common(this.state.runs); }
-  get firstRound() { const rounds = this.runs.flatMap((run) => run.rounds.slice(0, 1)); return rounds.length ? Math.min(...rounds) : 0; } // 0 until one is read
-  get lastRound() { return Math.max(0, ...this.runs.map((run) => Math.max(run.rounds.at(-1) ?? 0, run.able?.at(-1) ?? 0))); }
+  get firstRound() { return this.land.ends(this.state.runs)[0]; }
+  get lastRound() { return this.land.ends(this.state.runs)[1]; }
   memberOf(run) { return this.state.seeds[run.key] || (this.link && run.names && run.names.length ? run.names[0].name : run.key); }
   seedOf(run) { const { names = [] } = run, one = names.find(({ name }) => name === this.memberOf(run)) || names[0]; return names.length > 1 ? `, seed ${one.seed}` : ""; } // of several, that of the landscapes
   named(run) { return run.label + this.seedOf(run); }
@@ -128,11 +128,12 @@ class Stage {
     if (this.written !== this.address.read()) this.address.write(this.written, replace);
   }
 
-  // What does not fit together: a round that nobody has, weights that were set for another round.
-  settle() {
-    const { state } = this, { rounds } = this;
+  settle() { // what does not fit together: a round or span that nobody has, weights that were set for another round
+    const { state, rounds } = this, before = state.round;
+    state.span = spanOf(this, state.span, state.runs);
     if (!state.runs.includes(state.look)) state.look = state.runs[0] ?? "";
-    if (rounds.length && !rounds.includes(state.round)) state.round = this.land.nearest(state.round, rounds);
+    state.round = this.land.nearest(before, this.land.held(state.runs), before);
+    if (state.round !== before) this.notice = `No run on the stage has ${rounds.length ? "a landscape of " : ""}round ${before}: round ${state.round}, the nearest, is shown.`;
     if (state.mix && (state.mix.run !== state.look || state.mix.round !== state.round)) state.mix = null;
   }
 

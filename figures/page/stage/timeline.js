@@ -65,7 +65,7 @@ class TimeLine {
       const parts = bands.flatMap((band) => this.band(band)), base = this.height - SIDES.bottom, [first, last] = this.rounds, within = (round) => round >= first && round <= last;
       for (const round of stage.rounds.filter(within)) parts.push(shape("circle", { cx: this.x(round), cy: base + 4, r: stage.rounds.length > 200 ? 1.2 : 2.6, class: "has" }));
       const step = roundStep(Math.max((last - first) / (this.width / 70), 1));
-      for (let round = Math.ceil(first / step) * step; round <= last; round += step) parts.push(shape("text", { x: this.x(round), y: this.height - 4, "text-anchor": "middle", class: "tick" }, String(round)));
+      for (let round = Math.ceil(first / step) * step; round <= Math.min(last, stage.lastRound); round += step) parts.push(shape("text", { x: this.x(round), y: this.height - 4, "text-anchor": "middle", class: "tick" }, String(round)));
       const flags = this.events(within, alarms);
       for (const { run, span } of flags) if (span) parts.push(shape("rect", { class: "event-span", x: this.x(Math.max(span[0], first)), y: SIDES.top, width: Math.max(this.x(Math.min(span[1], last)) - this.x(Math.max(span[0], first)), 2), height: base - SIDES.top, fill: run.shade }));
       parts.push(...flags.map(({ x, run }) => shape("line", { class: "event-line", x1: x, x2: x, y1: 12, y2: base, stroke: run.shade })));
@@ -113,16 +113,18 @@ class TimeLine {
     const lines = curves.map(({ run, curve: { rounds, values: own, ends } }) => ({ run, points: of(rounds, own), ends: (ends || []).map((end) => of(rounds, end)) }));
     const ticked = lines.filter(({ run }) => on.has(run.key)), values = (ticked.length ? ticked : lines).flatMap(({ points, ends }) => [points, ...ends]).flatMap((points) => points.filter(([round]) => round >= first && round <= last).map(([, value]) => value)).filter(Number.isFinite);
     if (!values.length) return [shape("text", { x: SIDES.left, y: top + 14, class: "tick" }, `${words}: ${stage.asks.wanted.size && stage.link ? "not recorded, or being read" : "not recorded"}`)];
-    const [low, high] = rangeOf(values), y = (value) => (value < low || value > high ? NaN : top + height - ((value - low) / (high - low || 1)) * height);
-    const text = (value) => (name === "accuracy" ? `${(100 * value).toFixed(0)} %` : powered(written(log ? 10 ** value : value, 2)).replace("-", "−"));
+    const [low, high] = rangeOf(values), y = (value) => (value < low || value > high ? NaN : top + height - (high > low ? (value - low) / (high - low) : 0.5) * height);
+    const text = (value, more) => (name === "accuracy" ? `${(100 * value).toFixed(more)} %` : powered(written(log ? 10 ** value : value, 2 + more)).replace("-", "−")), more = [0, 1, 2].find((digits) => text(low, digits) !== text(high, digits)), ticks = more === undefined ? [[low, height / 2 + 4]] : [[high, 9], [low, height]];
     const parts = [shape("rect", { x: SIDES.left, y: top, width: Math.max(this.width - SIDES.left - SIDES.right, 0), height, class: "band" }),
-      shape("text", { x: SIDES.left - 6, y: top + 9, "text-anchor": "end", class: "tick" }, text(high)), shape("text", { x: SIDES.left - 6, y: top + height, "text-anchor": "end", class: "tick" }, text(low))];
+      ...ticks.map(([value, down]) => shape("text", { x: SIDES.left - 6, y: top + down, "text-anchor": "end", class: "tick" }, text(value, more ?? 0)))];
     for (const { run, points, ends } of lines.sort((a, b) => on.has(a.run.key) - on.has(b.run.key))) {
       const every = Math.max(1, Math.floor(points.length / (2 * this.width))), strong = on.has(run.key);
       const place = ([round, value]) => [this.x(round), y(value)], few = (some) => some.filter(([, value], i) => i % every === 0 || i === points.length - 1).map(place), path = pathOf(few(points)), end = points[points.length - 1];
       const outline = ends.length ? pathOf([...few(ends[0]), ...few(ends[1]).reverse()].filter(([, at]) => Number.isFinite(at))) : "";
       if (outline) parts.push(shape("path", { d: `${outline}Z`, fill: run.shade, opacity: strong ? 0.2 : 0.08, class: "spread", "clip-path": `url(#${stage.id("span")})` }, shape("title", {}, `${run.label}: lowest to highest of its seeds`)));
       parts.push(shape("path", { d: path, fill: "none", stroke: run.shade, "stroke-width": run.key === stage.state.look ? 2.6 : strong ? 1.8 : 1, class: strong ? null : "pale", "stroke-dasharray": dashOf(run, 1.6), "clip-path": `url(#${stage.id("span")})` }));
+      const alone = points.filter(([round, value], i) => round >= first && round <= last && Number.isFinite(y(value)) && ![-1, 1].some((by) => Number.isFinite(points[i + by]?.[1]))).map(place); // a line of one round is a dot
+      parts.push(...alone.map(([cx, cy]) => shape("circle", { cx, cy, r: strong ? 3 : 2, fill: run.shade, class: strong ? "alone" : "alone pale" })));
       if (run.state === "growing" && end && end[0] <= last && Number.isFinite(y(end[1]))) parts.push(shape("circle", { cx: this.x(end[0]), cy: y(end[1]), r: 4, fill: run.shade, class: "live" }, shape("title", {}, `${run.label} is being trained`)));
     }
     const title = words + (log ? ", logarithmic" : "") + (smooth > 1 ? `, mean of ${smooth} rounds` : ""), wide = Math.min(6.2 * title.length / (this.width - SIDES.left - SIDES.right), 1);
@@ -156,7 +158,7 @@ class TimeLine {
     const { stage } = this, to = stage.land.nearest(round, stage.rounds, stage.state.round);
     stage.player.stop();
     stage.player.goTo(to);
-    stage.say(to === round ? "" : stage.rounds.length ? `Round ${round} has no landscape: its clients were not kept. Round ${to}, the nearest that has one, is shown.` : `Round ${round} has no landscape, nor has another round of these runs.`);
+    stage.say(to === round ? "" : stage.rounds.length ? `${stage.land.lacks(round)} Round ${to}, the nearest that has one, is shown.` : `Round ${round} has no landscape, nor has another round of these runs.`);
   }
 
   // The handle alone, at any place between two rounds.

@@ -20,7 +20,8 @@ class Why {
     this.element.classList.toggle("stale", Boolean(at.stale));
     checkClients(stage, run, at);
     const lost = !stage.link && state.mix && !this.weights.saved && make("p", { class: "small lost-weights" }, "This file has no numbers of these weights of the clients: all that it shows is of the round's own.");
-    const title = make("h2", {}, "Why", make("span", { class: "of" }, swatch(run), `${stage.named(run)}, round ${round ?? state.round}${at.rough ? "; rough, the exact one is coming" : ""}`));
+    const here = round ?? stage.land.nearest(state.round, run.rounds, null);
+    const title = make("h2", {}, "Why", make("span", { class: "of" }, swatch(run), `${stage.named(run)}${here === null ? "" : `, round ${here}`}${at.rough ? "; rough, the exact one is coming" : ""}`));
     const sentences = ((frame && frame.why) || []).map(({ text, number, term: name }) => make("li", {}, number && make("b", { class: "number" }, number.replace(/(^|\s)-/, "$1−")), make("p", {}, termed(text.replace(/([ (])-(?=\d)/g, "$1−"), scene.terms, new Set([name])), " ", term(name, scene.terms))));
     this.based.textContent = frame ? `${frame.samples} ± is the standard error of a difference over the ${stage.splitWords()} samples${estimated(frame.parts)}; seeds may differ more.`.trim() : "";
     const told = frame ? [comparison(stage), ...sentences].filter(Boolean) : [];

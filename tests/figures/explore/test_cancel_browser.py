@@ -45,6 +45,18 @@ def test_work_that_is_cancelled_says_so_and_begins_again_when_it_is_looked_at_ag
     assert page.locator("#stage .absent:visible").count() == 0
 
 
+def test_a_chart_that_is_cancelled_says_that_it_does_not_begin_again_by_itself(page):
+    page.evaluate(f"""() => {{ const {{ link }} = {VIEW}, {{ ask }} = link;
+        link.ask = (kind, args, more) => (kind === 'charts' && !args.stored
+            ? Promise.reject(new Error('It was cancelled. It begins again when you come back to it.'))
+            : ask.call(link, kind, args, more));
+        {VIEW}.set({{ charts: 'noise-rounds' }}); }}""")
+    page.click("[data-figure=noise-rounds] .compute")
+    page.wait_for_selector("[data-figure=noise-rounds] :text-is('Compute again')")
+    line = "It was cancelled, and does not begin again by itself."
+    assert page.text_content("[data-figure=noise-rounds] [role=status]") == line
+
+
 def test_a_shorter_run_shows_its_last_round_and_says_so(browser, tmp_path):
     tiny.trained(tmp_path, "rounds=5")
     tiny.trained(tmp_path, "rounds=3", "method=fedprox")

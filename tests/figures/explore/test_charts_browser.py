@@ -61,6 +61,12 @@ def test_charts_and_map_have_the_numbers_of_the_library(browser, address, runs, 
         f"{page.evaluate(f'{VIEW}.looked.label')}, round {int(index)}" for index in first.values
     )
 
+    rounds = [int(index) for index in stored["round"].values]
+    assert f"Analysed: rounds {', '.join(map(str, rounds[:-1]))} and {rounds[-1]}." in page.evaluate(
+        DRAWN, "drift-curvature"
+    )
+    assert "below zero or huge (takes batch normalisation in a recorded run)" in page.evaluate(DRAWN, "early-warning")
+
     assert page.evaluate(VALUES, "noise-rounds") is None, "it takes trainings, which nobody asked for"
     assert "a minute per run" in page.locator("[data-figure=noise-rounds] .compute").text_content()
     page.click("[data-figure=noise-rounds] .compute")
@@ -102,7 +108,19 @@ def test_charts_and_map_have_the_numbers_of_the_library(browser, address, runs, 
         name: pytest.approx(numbers) for name, numbers in wanted.items()
     }
     assert f"client drift {percent:.2g} %" in page.evaluate(DRAWN, "drift-curvature")
-    assert "This file has none. update_causes of" in page.evaluate(DRAWN, "update-causes")
+    assert "This file has none. Nobody computed it: compute it in fedscape explore" in page.evaluate(
+        DRAWN, "update-causes"
+    )
     assert page.locator(".event[aria-label*='early warning']").count() == first.size
+    reading = page.text_content("#stage .reading")
+    assert f"aggregate of round 11 of {page.evaluate(f'{VIEW}.looked.label')}: " in reading and " pruned" not in reading
+    assert "both on the half of the test samples that no choice has seen" in reading
+    about = page.text_content("#stage .about")
+    assert about.startswith("Models of rounds 9 to 11.") and "bold" not in about
+    page.evaluate(f"round => {VIEW}.runs.forEach(run => delete run.shown[round])", index)
+    before = page.evaluate("location.hash")
+    page.locator(f".mark.model[data-mark='{mark}']").press("Enter")
+    assert page.text_content("#stage .complaint").endswith(f"This file has no landscape of round {index}.")
+    assert page.evaluate("location.hash") == before
     assert page.locator(".compute").count() == 0 and errors == []
     page.close()

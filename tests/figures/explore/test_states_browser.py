@@ -103,6 +103,8 @@ def test_every_state_is_one_plain_line_in_every_view(opened, folder):
                     assert "its path has no map" in opened.text_content("#stage .reading")
                 assert shown or opened.locator("#stage .plate:visible").count() == 1, (name, view)
         assert opened.locator("#stage .jobs .warn").count() == 0, "said on the card of the run, and only there"
+        shutil.rmtree(folder / "stopped")
+        opened.wait_for_selector("#stage .card[data-run=stopped] .state:text-is('gone')")
         opened.goto("about:blank")  # before the server ends
 
 

@@ -5,15 +5,15 @@ from figures.page.run_labels import run_labels
 
 def test_a_label_has_the_two_settings_that_tell_a_run_apart_best():
     rows = [
-        ("rounds", ["40", "40", "20", "40"]),
+        ("rounds", ["40", "40", "1", "40"]),
         ("clients.partition.name", ["iid", "shards", "shards", ""]),
         ("local.lr", ["0.1", "0.1", "0.1", "0.2"]),
     ]
     methods = ["FedAvg", "FedAvg", "FedAvg", "IMA"]
     assert run_labels(methods, rows) == [
         "FedAvg, partition iid",
-        "FedAvg, rounds 40, partition shards",
-        "FedAvg, rounds 20",
+        "FedAvg, 40 rounds, partition shards",
+        "FedAvg, 1 round",
         "IMA",
     ]
 

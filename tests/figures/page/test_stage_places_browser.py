@@ -1,9 +1,11 @@
 """Where a reader is on the stage: addresses, flags, and pictures that fit into the window."""
 
+import base64
 import copy
 import itertools
 import re
 
+import numpy as np
 import packed_pages
 import pytest
 from browsing import MARKS
@@ -91,8 +93,8 @@ def test_a_run_to_look_at_comes_on_the_stage_where_the_address_states_no_others(
 
 def test_a_round_is_not_said_to_be_shown_where_no_round_has_a_landscape(opened):
     page = opened()
-    page.evaluate(f"""{VIEW}.runs.forEach(run => {{ run.shown = {{}}; }}); location.hash = '#round=1&view=map'""")
-    page.wait_for_selector("#stage .complaint:has-text('there is no landscape of round 1, nor of round 2')")
+    page.evaluate(f"""{VIEW}.runs.forEach(run => {{ run.shown = {{}}; }}); location.hash = '#round=9&view=map'""")
+    page.wait_for_selector("#stage .complaint:has-text('there is no landscape of round 9, nor of round 2')")
     assert "round 2 is shown" not in page.text_content("#stage .complaint")
 
 
@@ -175,7 +177,25 @@ def test_flags_are_reached_by_mouse_and_keyboard(opened, content, text, tmp_path
     assert page.evaluate(f"{VIEW}.state.round") == 2
     page.keyboard.press("ArrowLeft")
     page.keyboard.press("Enter")
-    assert "Round 1 has no landscape: its clients were not kept. Round" in page.text_content("#stage .complaint")
+    assert "This file has no landscape of round 1. Round 0, the nearest" in page.text_content("#stage .complaint")
+
+
+def test_the_time_line_is_that_of_the_runs_on_the_stage(opened, content, text, tmp_path):
+    short, path = copy.deepcopy(content), tmp_path / "page.html"
+    run = next(run for run in short["runs"] if run["key"] == "fedlaw")
+    run |= {"rounds": [0], "shown": {"0": run["shown"]["0"]}, "spread": {}}
+    run["series"] = dict.fromkeys(run["series"], base64.b64encode(np.array([0.5], "<f4").tobytes()).decode())
+    path.write_text(packed_pages.changed(text, "scene", short))
+    page = opened("#round=2&runs=fedavg,fedlaw&look=fedlaw&view=map", path)
+    page.evaluate(f"{VIEW}.set({{ runs: ['fedlaw'] }})")
+    line = "No run on the stage has a landscape of round 2: round 0, the nearest, is shown."
+    assert page.text_content("#stage .complaint") == line
+    assert page.evaluate(f"[{VIEW}.state.round, {VIEW}.lastRound]") == [0, 0]
+    ticks = page.locator("#stage .curves .tick").all_text_contents()
+    assert len(set(ticks)) == len(ticks) and ticks[-1] == "0"
+    assert page.locator("#stage .curves circle.alone:not(.pale)").count() == 2
+    assert "1 round" in page.text_content("#stage .card[data-run=fedlaw]")
+    assert "1 rounds" not in page.text_content("#stage .card[data-run=fedlaw]")
 
 
 CHANGE = f"([n, view]) => {VIEW}.set({{ view, runs: {VIEW}.runs.slice(0, n).map(run => run.key) }})"
