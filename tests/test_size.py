@@ -26,7 +26,7 @@ SILENT = {
 
 ROOMS = {
     "drift": 25,
-    "drift/analyses": 6115,
+    "drift/analyses": 6120,
     "drift/claims": 1305,
     "drift/config": 1005,
     "drift/diagnosis": 510,
@@ -38,7 +38,7 @@ ROOMS = {
     "drift/plugins": 245,
     "drift/record": 785,
     "drift/runs": 1275,
-    "drift/simulation": 1785,
+    "drift/simulation": 1780,
     "drift/store": 1520,
     "drift/trackers": 100,
     "drift/training": 860,
@@ -63,13 +63,13 @@ ROOMS = {
     "landscape/datasets": 965,
     "landscape/geometry": 645,
     "landscape/measures": 655,
-    "landscape/model": 3875,
+    "landscape/model": 3870,
     "landscape/models": 530,
-    "landscape/plugins": 345,
+    "landscape/plugins": 355,
     "landscape/results": 550,
     "landscape/spectra": 175,
     "landscape/surfaces": 1315,
-    "landscape/sweep": 910,
+    "landscape/sweep": 905,
 }
 """Most code lines of a room; lower a number when a room has shrunk, and raise one only where another falls as much."""
 
