@@ -52,7 +52,7 @@ ROOMS = {
     "figures/gallery": 5215,
     "figures/interactive": 530,
     "figures/looks": 640,
-    "figures/page": 1490,
+    "figures/page": 1495,
     "figures/papers": 185,
     "figures/pictures": 345,
     "figures/selection": 765,

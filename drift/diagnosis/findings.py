@@ -136,7 +136,7 @@ def _coherence(run: Run) -> Finding:
     if cosine.number == 0:
         raise LookupError("no round has two clients to compare.")
     words = critical_words(critical_point(series["round"].values, series.coherence.values))
-    measure = f"mean cosine between clients' updates in rounds {rounds[0]} to {rounds[-1]}"
+    measure = f"mean cosine of updates, rounds {rounds[0]} to {rounds[-1]}"
     return finding("coherence", words, measure, cosine, "1", "coherence-rounds")
 
 

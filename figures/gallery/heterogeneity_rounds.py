@@ -34,11 +34,11 @@ def draw(ds: xr.Dataset) -> Figure:
         lambda values: -np.sort(-values), ds.cohort_share, input_core_dims=[["class"]], output_core_dims=[["rank"]]
     )
     ranks = ("rank", np.arange(1, ds.sizes["class"] + 1), {"long_name": "class of a cohort, most frequent first"})
-    even = shares.mean("round").rename("share").assign_coords(rank=ranks).to_dataset()
+    even = shares.mean("round").assign_coords(rank=ranks).to_dataset(name="share")
     label = "share of the class, mean of all rounds"
     axs[0, 0].axhline(1 / ds.sizes["class"], color="#555555", linewidth=0.9, linestyle=":", label="equal shares")
     curves.curve(even, ax=axs[0, 0], variable="share", over="rank", label=label, marker="o", markersize=3)
-    gain = (ds.overlap - ds.overlap_data).rename("gain")
+    gain = xr.DataArray(ds.overlap - ds.overlap_data, name="gain")
     means = {str(name): float(values.mean()) for name, values in curves.split_algorithms(gain) if values.any()}
     if not means:
         style.sentence(axs[0, 1], "all methods weigh clients by their data size")

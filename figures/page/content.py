@@ -116,7 +116,8 @@ def _stage(grouped: Grouped, start: Start, diagnosed: Mapping[str, Any], failed:
 
 
 def _stored(runs: list[Run], figure: str, failed: Failed) -> dict[str, Any] | str:
-    return or_why(partial(stored, runs, figure), f"{figure} of {runs[0].name}", failed)
+    """The data of a figure, or why there is none; runs that differ in their model have no map."""
+    return or_why(partial(stored, runs, figure), f"{figure} of {runs[0].name}", failed, refused=ValueError)
 
 
 def _shown(grouped: Grouped, samples: Samples, diagnosed: Mapping[str, Any], failed: Failed) -> dict[str, Any]:

@@ -50,11 +50,13 @@ def global_path(run: Run, samples: Samples) -> xr.Dataset:
     return run.cached(trajectory_plane, points=21, clients=has_clients, **options(run, samples))
 
 
-def or_why(make: Callable[[], MadePictures], name: str, failed: Failed) -> MadePictures | str:
-    """A figure, or the reason why there is none; an error is also added to `failed`."""
+def or_why(
+    make: Callable[[], MadePictures], name: str, failed: Failed, refused: type[Exception] = LookupError
+) -> MadePictures | str:
+    """A figure, or the reason why there is none; an error that is not `refused` is also added to `failed`."""
     try:
         return make()
-    except LookupError as missing:
+    except (LookupError, refused) as missing:
         return str(missing)
     except Exception as reason:  # noqa: BLE001 - stated in the picture's place and at the end; the page is written
         return failed.add(name, reason)

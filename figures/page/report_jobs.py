@@ -8,6 +8,7 @@ from pathlib import Path
 
 from drift.analyses.rounds.coherence import coherence
 from drift.analyses.rounds.cost import training_cost
+from drift.analyses.rounds.early_warning import early_warning
 from drift.analyses.rounds.norms_and_weights import locality
 from drift.analyses.rounds.variance import drift_variances
 from drift.parallel.worker_pool import Workers
@@ -80,6 +81,7 @@ def jobs_of(run: Run, start: Start, samples: Samples, *, full: bool = True) -> l
 def _drift(run: Run) -> None:
     run.cached(coherence)
     run.cached(drift_variances)
+    run.cached(early_warning, detectors="all")
 
 
 def _series(run: Run) -> None:

@@ -149,4 +149,4 @@ def test_a_gain_of_averaging_is_said_as_a_gain():
 def test_the_mean_cosine_says_its_rounds(run):
     found = next(answer for answer in diagnose(run, quick=True).findings if answer.name == "coherence")
     rounds = run.rounds()[-findings.ROUNDS :]
-    assert found.measure == f"mean cosine between clients' updates in rounds {rounds[0]} to {rounds[-1]}"
+    assert found.measure == f"mean cosine of updates, rounds {rounds[0]} to {rounds[-1]}"

@@ -66,7 +66,7 @@ def test_pools_alike_in_all_else_are_compared(runs, tmp_path):
 
 def test_one_number_of_models_is_refused(runs):
     for name in ("accuracies-models", "sharpness-models"):
-        with pytest.raises(LookupError, match=r"1 sizes of a client's pool.*fedscape sweep"):
+        with pytest.raises(LookupError, match=r"fewer than two sizes of a client's pool.*fedscape sweep"):
             gallery.load(name).data(runs[1:])
 
 

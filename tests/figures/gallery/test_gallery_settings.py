@@ -137,11 +137,13 @@ def test_cells_have_mean_and_deviation_and_the_paper_stands_in_grey():
     )
     figure = _table_figure.draw_table(_tables.label_numbers(ds, "accuracy", "fraction"), "accuracy in %")
     shown = {text.get_text(): text for ax in figure.axes for text in ax.texts}
-    assert {"55.00 ± 7.07", "70.00", "10.00", "12.34", "quick", "measured", "paper", "A", "#C=2"} <= set(shown)
+    assert {"55.00 ± 7.07 (2)", "70.00 (1)", "10.00 (2)", "12.34", "quick", "measured", "paper", "A", "#C=2"} <= set(
+        shown
+    )
     assert "LSS" not in shown
     assert shown["12.34"].get_color() == shown["paper"].get_color() == _table_figure.PALE
-    assert shown["70.00"].get_color() == "black"
-    assert "not to be compared" in figure.axes[0].get_title("left")
+    assert shown["70.00 (1)"].get_color() == "black"
+    assert "not to be compared" in " ".join(figure.axes[0].get_title("left").split())
 
 
 @pytest.mark.parametrize("column", ["digits, 2 shards per client", ""])

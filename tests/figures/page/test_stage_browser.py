@@ -140,10 +140,10 @@ def test_three_sentences_say_why_and_the_others_are_in_a_drawer(opened, ticked, 
 def test_a_term_in_a_sentence_has_its_meaning(opened, content):
     page, terms = opened("#round=2&runs=fedavg&view=map"), content["terms"]
     word = page.locator("#stage .sentences .term.inside")
-    assert word.get_attribute("aria-label") == f"coherence: {terms['Coherence']}"
+    assert word.get_attribute("aria-label") == f"mean cosine: {terms['Mean cosine']}"
     assert page.locator("#stage .sentences .meaning:visible").count() == 0
     word.hover()
-    assert page.locator("#stage .sentences .meaning:visible").text_content() == terms["Coherence"]
+    assert page.locator("#stage .sentences .meaning:visible").text_content() == terms["Mean cosine"]
     below = page.get_attribute("#stage select[aria-label='Second curve of the time line']", "title")
     assert below == f"Client drift: {terms['Client drift']}"
 
