@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from drift.analyses.per_round import resolve_round
 from drift.runs.run import Run
@@ -13,7 +12,9 @@ from landscape.geometry.planes import plane
 from landscape.sweep.grid import Sweep
 
 
-def global_sweep(run: Run, rounds: Sequence[int] | None, *, points: int, margin: Any) -> tuple[list[int], Sweep]:
+def global_sweep(
+    run: Run, rounds: Sequence[int] | None, *, points: int, margin: float | tuple[float, float]
+) -> tuple[list[int], Sweep]:
     """Three rounds (the last that kept their global model where None), and the plane through their global models.
 
     Raises:
