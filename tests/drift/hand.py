@@ -177,9 +177,9 @@ class HandRun:
         stored = {"clients": "clients", "globals": "end"}[what]
         return [made.index for made in self.records if getattr(made, stored) is not None]
 
-    def keeps(self, index: int, what: str = "clients") -> bool:
-        """Whether a round stored them."""
-        return index in self.kept(what)
+    def keeps(self, index: int, what: str = "clients", *, least: int = 1) -> bool:
+        """Whether a round stored them, "clients" at least so many."""
+        return index in self.kept(what) and (what != "clients" or len(self.round(index).clients) >= least)
 
     def require_round(self, index: int) -> int:
         """Number of a round that is there."""

@@ -211,7 +211,8 @@ def crossing(places: np.ndarray, difference: np.ndarray, error: np.ndarray) -> t
 
 
 def _zeros(places: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Places at which values that are linear between places change their sign."""
-    at, values = places[values != 0], values[values != 0]
-    left = np.flatnonzero(np.signbit(values[:-1]) != np.signbit(values[1:]))
-    return at[left] + np.diff(at)[left] * values[left] / (values[left] - values[left + 1])
+    """Places, ascending, at which values that are linear between places are zero, if not all of them are."""
+    signs = np.sign(values)
+    left = np.flatnonzero(signs[:-1] * signs[1:] < 0)
+    between = places[left] + np.diff(places)[left] * values[left] / (values[left] - values[left + 1])
+    return np.sort(np.concatenate([between, places[signs == 0] if signs.any() else []]))

@@ -167,6 +167,9 @@ def test_crossings_are_those_of_the_formula_and_absent_outside_one_to_k():
     for values in (places - 2, -(places - 2)):  # zero at a place
         assert crossing(places, values, np.zeros(201)) == pytest.approx((2, 2, 2), rel=1e-12)
     assert np.isnan(crossing(places, np.zeros(201), np.zeros(201))[0])
+    values = np.array([3.0, 1.0, 0.0, -4.0])  # exactly zero at a place, where the slope changes
+    assert crossing(np.arange(4.0), values, np.zeros(4)) == (2, 2, 2)
+    assert crossing(np.arange(4.0), values.clip(0), np.zeros(4)) == (2, 2, 3), "nothing changes its sign"
 
 
 def test_cohorts_at_which_parts_are_equal_are_exact_and_their_bounds_are_those_of_the_intervals():
