@@ -1,7 +1,5 @@
 """The command `fedscape`, once its packages are known to be its own."""
 
-from __future__ import annotations
-
 import sys
 
 from fedscape.packages import require_ours

@@ -1,7 +1,5 @@
 """Whether `landscape`, `drift` and `figures` are fedscape's own; other projects and files of users have these names."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from importlib.metadata import packages_distributions
 from importlib.util import find_spec

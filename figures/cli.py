@@ -1,7 +1,5 @@
 """The command `fedscape`: its verbs, and the one place where an error becomes a line."""
 
-from __future__ import annotations
-
 import errno
 import io
 import os

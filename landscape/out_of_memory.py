@@ -1,7 +1,5 @@
 """Errors that mean that memory does not suffice."""
 
-from __future__ import annotations
-
 _SIGNS = ("can't allocate memory", "out of memory", "not enough memory", "std::bad_alloc")
 
 

@@ -7,8 +7,6 @@
 `tests/test_habits.py` refuses private parts of other libraries anywhere else. docs/architecture.md lists them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable
 from typing import Any, Generic, ParamSpec, TypeVar
 

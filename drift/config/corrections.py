@@ -1,7 +1,5 @@
 """Methods that were corrected after a run was trained by them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Mistakes in settings as one plain line: the setting, its value, and what is accepted."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import date, time
 from typing import Any

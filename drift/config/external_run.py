@@ -1,7 +1,5 @@
 """Runs of other programs: stated descriptions in place of unknown settings, in the experiment of a run.json."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NoReturn
 

@@ -4,8 +4,6 @@
 on the same cohorts and batches, and a single client of a round can be retrained.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import operator

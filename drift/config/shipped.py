@@ -1,7 +1,5 @@
 """Presets and plans of campaigns of fedscape, by name; imports nothing heavy."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from landscape import plugins

@@ -3,8 +3,6 @@
 What needs the code refuses with the reason. Hooks that the method did not override are those of `Method`.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache

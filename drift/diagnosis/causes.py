@@ -1,7 +1,5 @@
 """Causes of a run's loss: tested changes of settings, ordered by their gain."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import inf, isfinite, nan
 from typing import Any

@@ -1,7 +1,5 @@
 """An answer to a question about a run."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import nan
 from typing import Any

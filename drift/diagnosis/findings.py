@@ -1,7 +1,5 @@
 """Findings: answers to eight questions about a run, from its record."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -5,8 +5,6 @@ rounding. Rows are ordered by the number of steps; finished clients drop out at 
 unequal size are padded with samples of weight 0.
 """
 
-from __future__ import annotations
-
 import math
 import operator
 from collections.abc import Callable, Iterable, Iterator

@@ -1,7 +1,5 @@
 """Choice of the engine, by two timed steps where it is "auto", and of the device: a GPU that agrees with the CPU."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

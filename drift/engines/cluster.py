@@ -4,8 +4,6 @@ Bits are those of one process where machines and versions of torch are alike. Wh
 once. Jobs of a worker that dies are repeated by others.
 """
 
-from __future__ import annotations
-
 import itertools
 import logging
 import secrets

@@ -5,8 +5,6 @@ once, the global model once per round. A client's model is written where the ser
 memory, if the process sees that; else it is sent.
 """
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """The cohort's clients one after the other in this process; the reference for every other engine."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 
 from drift.config.method import Method

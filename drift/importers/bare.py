@@ -1,7 +1,5 @@
 """A folder of checkpoints as a run without its data; the task can be supplied now or when the run is opened."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from functools import partial

@@ -1,7 +1,5 @@
 """Checkpoints in a folder by round and client, and the patterns of their paths, also of other programs."""
 
-from __future__ import annotations
-
 import os
 import re
 from dataclasses import dataclass, field

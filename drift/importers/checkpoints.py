@@ -1,7 +1,5 @@
 """A folder of checkpoints of another program as a run with a dataset of fedscape."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from functools import partial

@@ -1,7 +1,5 @@
 """What a folder of checkpoints contains and lacks: models, sizes and names."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence

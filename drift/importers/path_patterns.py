@@ -1,7 +1,5 @@
 """Patterns of the paths of checkpoints, and those of other programs."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """`JobPool`: other processes that share jobs, and the results of jobs."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager

@@ -1,7 +1,5 @@
 """Threads of torch in this process."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

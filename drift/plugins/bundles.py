@@ -1,7 +1,5 @@
 """Bundles: named sets of options of a method, as a paper states them or as released code has them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache

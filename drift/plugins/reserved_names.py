@@ -1,7 +1,5 @@
 """Names with a meaning of their own: of a task that the user supplies, of what is unknown, and of settings."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Tables of settings in which true and false are no numbers."""
 
-from __future__ import annotations
-
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationInfo, field_validator

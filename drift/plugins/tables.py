@@ -1,7 +1,5 @@
 """Plug-ins in settings: read from and written to tables of a name and options."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any

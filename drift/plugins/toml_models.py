@@ -1,7 +1,5 @@
 """Files of fedscape in TOML, such as plans and claims, as frozen pydantic models."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import TypeVar
 

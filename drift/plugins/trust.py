@@ -1,7 +1,5 @@
 """Trust in code from outside: code that the user names is run, code that a run or a settings file names is not."""
 
-from __future__ import annotations
-
 import os
 import warnings
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """Sequential tests on the first third of a training: statistics, limits, and when to stop; numpy only."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache

@@ -1,7 +1,5 @@
 """Files of a recorded run: description, rounds, and the state that commits a round; numpy only."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

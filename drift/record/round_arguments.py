@@ -1,7 +1,5 @@
 """What a recorder and its rounds are given: refused where it is of another kind, by the name of the argument."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What the description of a run says of it: settings, names, which rounds keep what, who takes part."""
 
-from __future__ import annotations
-
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Export of stored models as state dicts and as folders of transformers."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 from io import BytesIO
 from pathlib import Path

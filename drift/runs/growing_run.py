@@ -1,7 +1,5 @@
 """A run read without its models, and read on while it is trained."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field

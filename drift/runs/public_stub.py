@@ -1,7 +1,5 @@
 """Writes the stub of `drift`, in which every registered analysis is a public name: python -m drift.runs.public_stub."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The files of a run: settings, rounds before the commit point, state."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Names of the runs in a folder, and search for a run by name; imports nothing heavy."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The numbers of a recorded round that may stop a training, and that the early warning reads."""
 
-from __future__ import annotations
-
 from math import nan
 
 from drift.record.early_warning import broken_share, warning_numbers

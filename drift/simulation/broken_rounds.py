@@ -1,7 +1,5 @@
 """Damaged, missing and foreign rounds of a run's folder."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

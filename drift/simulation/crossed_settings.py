@@ -1,7 +1,5 @@
 """Experiments for all combinations of settings; refused combinations do not affect the others."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

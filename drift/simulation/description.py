@@ -1,7 +1,5 @@
 """The description of a run, run.json: written when it begins, compared when it goes on."""
 
-from __future__ import annotations
-
 import platform
 import warnings
 from collections.abc import Mapping

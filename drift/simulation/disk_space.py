@@ -1,7 +1,5 @@
 """Check that a run fits the disk, before it starts."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """One round: broadcast, local training, aggregation, evaluation, and the record of it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Pre-training: centralised training on the user's data, stored as a checkpoint."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

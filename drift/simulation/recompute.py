@@ -1,7 +1,5 @@
 """Recomputation of lost rounds from the round before, where that gives the same bits."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Recover what can be recovered of a damaged run without retraining it; report the rest."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Retraining of single clients of recorded rounds."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar

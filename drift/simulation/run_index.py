@@ -7,8 +7,6 @@ Runs that this package trained are read without importing torch (`drift.runs.run
 with code from outside, compressed ones, and all that are not as they should be are opened.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

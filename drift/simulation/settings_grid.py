@@ -1,7 +1,5 @@
 """Settings grids: many runs, trained independently by processes or a cluster."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Callable, Iterable
 from contextlib import closing

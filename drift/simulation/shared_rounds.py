@@ -1,7 +1,5 @@
 """Start a run from the first rounds of another run with the same bits."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path

@@ -4,8 +4,6 @@ A chunk of points is a pure task: if a worker is killed, another one repeats its
 have the bits that one process on one thread gives where machines and versions of torch are alike.
 """
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass

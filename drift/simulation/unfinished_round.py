@@ -1,7 +1,5 @@
 """A trained round whose Gram matrix is computed by the thread that writes it, as no later round needs it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """Check a run's folder: read every file and report each damaged, missing or foreign one."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Labels that corrupted clients swap."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

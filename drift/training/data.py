@@ -1,7 +1,5 @@
 """From an experiment to its data, partition, proxy set and task; labels of corrupted clients are swapped."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path

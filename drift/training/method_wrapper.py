@@ -1,7 +1,5 @@
 """Methods that wrap another method, their base: hooks delegate to the base; both states are stored together."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """Parts of a model that methods treat differently: head, normalisation layers, features."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import TypeVar
 

@@ -1,7 +1,5 @@
 """The local optimiser on flat vectors: SGD or Adam by the functions that torch.optim itself calls."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import cast
 

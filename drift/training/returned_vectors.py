@@ -1,7 +1,5 @@
 """States and reports of a cohort that would not fit memory: vectors of the model's size, in temporary files."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import torch

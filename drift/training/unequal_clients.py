@@ -3,8 +3,6 @@
 Every draw is keyed by seed, purpose, round and client, so that it is the same for every method and can be repeated.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from torch import Tensor

@@ -1,7 +1,5 @@
 """Validation on a client: loss and error of its model on held-out data."""
 
-from __future__ import annotations
-
 import torch
 
 from drift.config.experiment import Experiment

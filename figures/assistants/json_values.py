@@ -1,7 +1,5 @@
 """Values of JSON from those of analyses, and the refusal of what takes too long."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

@@ -3,8 +3,6 @@
 An answer that takes long is refused with its cost first; `seconds` of the call accepts it.
 """
 
-from __future__ import annotations
-
 import inspect
 import math
 import re

@@ -3,8 +3,6 @@
 Nothing is written beside the runs unless `store` says so.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress

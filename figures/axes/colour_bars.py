@@ -1,7 +1,5 @@
 """Colour bars of maps: as long as the maps are drawn, with round ticks, and with what lies beyond the scale."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from typing import cast
 from weakref import WeakKeyDictionary

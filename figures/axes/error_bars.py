@@ -1,7 +1,5 @@
 """Standard errors of estimates: bars at values, bands along densities."""
 
-from __future__ import annotations
-
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes

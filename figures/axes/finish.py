@@ -1,7 +1,5 @@
 """What a look asks of a drawn figure as a whole: limits, logarithmic axes, names of axes, and a title."""
 
-from __future__ import annotations
-
 import re
 import textwrap
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Texts that fit: labels and titles are wrapped to their panels; numbers without room in a cell leave their minus."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Footnotes: small text below a figure in any layout, which makes it taller."""
 
-from __future__ import annotations
-
 import textwrap
 from typing import Any
 

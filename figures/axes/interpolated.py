@@ -1,7 +1,5 @@
 """Values between the points of a grid, which may be those of a triangle."""
 
-from __future__ import annotations
-
 import numpy as np
 
 

@@ -1,7 +1,5 @@
 """Legends of a figure that becomes taller by a title or a note: clear of it, and panels clear of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

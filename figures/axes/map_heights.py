@@ -1,7 +1,5 @@
 """Rows of maps as tall as their maps: panels of equal aspect fill their cells, and the figure has no gaps."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np

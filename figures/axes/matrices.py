@@ -1,7 +1,5 @@
 """Matrices with named rows and columns: cosines of clients, confusions of classes; and an axis of names."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import Any, cast

@@ -1,7 +1,5 @@
 """Robustness and size of models: grouped bars, histograms of parameters."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

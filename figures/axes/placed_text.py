@@ -1,7 +1,5 @@
 """Where the numbers of axes and the names of models stand, computed for both drawing libraries."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

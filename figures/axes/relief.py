@@ -1,7 +1,5 @@
 """What a surface in three dimensions shows, computed once for both drawing libraries, of which it imports none."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Numbers with a unit, as tables write them."""
 
-from __future__ import annotations
-
 import numpy as np
 import xarray as xr
 

@@ -3,8 +3,6 @@
 Trainings, analyses and figures are jobs of one pool of processes, in four stages.
 """
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass, field
 from pathlib import Path

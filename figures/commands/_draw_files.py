@@ -1,7 +1,5 @@
 """Draw many named figures in several processes, with the reasons for those that their runs do not allow."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Options with which every figure of the gallery is drawn in seconds: few points, rounds, draws."""
 
-from __future__ import annotations
-
 import inspect
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """fedscape list, fedscape doctor."""
 
-from __future__ import annotations
-
 import re
 from itertools import takewhile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """fedscape completion."""
 
-from __future__ import annotations
-
 import sys
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Properties of this machine, and what to do about each problem."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import platform

@@ -1,7 +1,5 @@
 """fedscape import: a run of checkpoints that another program wrote."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """fedscape mcp: a server through which an assistant or a script asks about runs."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Annotated

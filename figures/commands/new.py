@@ -1,7 +1,5 @@
 """fedscape new: a plug-in of your own, with its test, to start from."""
 
-from __future__ import annotations
-
 import importlib.util
 import keyword
 from pathlib import Path

@@ -1,7 +1,5 @@
 """fedscape pretrain."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """fedscape reproduce: train what the papers' claims need, in order of value per hour."""
 
-from __future__ import annotations
-
 import builtins
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A command line that cannot be read, as one line: what was given, what is accepted, an example."""
 
-from __future__ import annotations
-
 import inspect
 import re
 import shlex

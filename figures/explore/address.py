@@ -1,7 +1,5 @@
 """What is selected on the stage, for code: its address is text after a #, as `figures/page/stage/address.js` has it."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

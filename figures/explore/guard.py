@@ -1,7 +1,5 @@
 """Who may talk to the explorer's server: the holder of its token, from the server's own address."""
 
-from __future__ import annotations
-
 import hmac
 import html
 import ipaddress

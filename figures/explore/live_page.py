@@ -1,7 +1,5 @@
 """The page of the explorer as text, for the server and for the frame of a notebook cell."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from jinja2 import Template

@@ -7,8 +7,6 @@
 {"id": 7, "rough": ...}; and {"push": "scene" | "jobs" | "problems", "value": ...} at any time.
 """
 
-from __future__ import annotations
-
 import sys
 import threading
 import traceback

@@ -1,7 +1,5 @@
 """Encoders of films: GIF by Pillow, MP4 and WebM by ffmpeg."""
 
-from __future__ import annotations
-
 import importlib.util
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Frames of a film whose camera stands still: pictures that are drawn once, and what moves over them."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Traces of a loss surface as a contour map with its models."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Interactive curves over rounds: every seed a thin line, the mean of a method's seeds a thick one."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Shared parts of interactive figures: an empty figure, names of axes, small arrays, logarithmic colour bars."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

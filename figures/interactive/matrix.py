@@ -1,7 +1,5 @@
 """A matrix as coloured cells: cosines between clients, layers over rounds."""
 
-from __future__ import annotations
-
 import plotly.graph_objects as go
 import xarray as xr
 

@@ -1,7 +1,5 @@
 """Several rounds in one figure: a slider that shows one of them, and a button that plays all."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

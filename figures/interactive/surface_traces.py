@@ -1,7 +1,5 @@
 """A loss surface in three dimensions, by plotly: what `figures.axes.relief` computes, as traces and a scene."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Panels, legends and widths of figures: one layout for a column, a page, a slide, and a part of another figure."""
 
-from __future__ import annotations
-
 import io
 import textwrap
 from collections.abc import Iterable, Sequence

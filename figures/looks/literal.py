@@ -1,7 +1,5 @@
 """Names and values as text of matplotlib, which reads `$` as mathematics, and the way back to plain text."""
 
-from __future__ import annotations
-
 import re
 
 

@@ -1,7 +1,5 @@
 """Values of the words of a look, as Python or the command line give them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Settings of matplotlib while figures are drawn: ours where the user has none, then those of the style asked for."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache

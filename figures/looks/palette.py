@@ -1,7 +1,5 @@
 """Colour and written name of each method, the same in every figure; imports no drawing library."""
 
-from __future__ import annotations
-
 import colorsys
 import re
 import zlib

@@ -1,7 +1,5 @@
 """Names of numbers with their units, in both drawing libraries, and lists in words."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import xarray as xr

@@ -1,7 +1,5 @@
 """Models that a page carries, so that it evaluates a clicked point itself: layers, planes of rounds, samples."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """What the report shows of runs: its tables, its figures, and what is computed for them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from functools import partial

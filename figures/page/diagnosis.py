@@ -1,7 +1,5 @@
 """The diagnosis of a run in the report, as tables."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from drift.analyses.over_seeds import INTERVAL

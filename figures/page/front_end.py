@@ -1,7 +1,5 @@
 """The stage's script and style as texts, for a page that is sent and for one of a server."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 STAGE = Path(__file__).resolve().parent / "stage"

@@ -1,7 +1,5 @@
 """Named figures in the report: each as a picture with its caption, its text for readers who cannot see it, its data."""
 
-from __future__ import annotations
-
 import base64
 import tempfile
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Numbers as a page carries them."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 from collections.abc import Sequence

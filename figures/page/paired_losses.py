@@ -1,7 +1,5 @@
 """Differences of losses on the same samples, with their standard errors, and which of them are clear."""
 
-from __future__ import annotations
-
 from statistics import NormalDist
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The path of the global models as values, for a page or a server."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

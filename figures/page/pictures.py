@@ -1,7 +1,5 @@
 """The path of the global model of a run, as the report plays it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import TypeVar
 

@@ -1,7 +1,5 @@
 """The parts of a report that take time: computed and stored in the runs' folders before anything is drawn."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path

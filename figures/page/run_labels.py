@@ -1,7 +1,5 @@
 """Short labels of runs on the stage: the method, and the settings that tell a run from others of its method."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 MOST, LONGEST = 2, 24

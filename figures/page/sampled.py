@@ -1,7 +1,5 @@
 """How the report says that a landscape or a number is computed on a part of the samples, and how surely."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -3,8 +3,6 @@
 Numbers of a grid or a curve are float32 in base64 (`figures.page.packed`); a number that is not finite is None.
 """
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict

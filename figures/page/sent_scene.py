@@ -1,7 +1,5 @@
 """What a page that is sent has of each run: landscapes of some rounds, curves and events."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

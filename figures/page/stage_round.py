@@ -1,7 +1,5 @@
 """The landscape of one round of a run on the stage: a plane, the models on and near it, and the cohort."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A few numbers per method, averaged over its seeds."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Tables of the report: summary, cost, versions and data."""
 
-from __future__ import annotations
-
 import math
 
 import xarray as xr

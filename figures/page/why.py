@@ -1,7 +1,5 @@
 """Why a round went as it did, in plain sentences, each with its number and the meaning of its term."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """The usual picture of a spectral density: the bulk as a line, single eigenvalues outside it as stems, per round."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

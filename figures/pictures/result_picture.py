@@ -1,7 +1,5 @@
 """The usual picture of a result, by its dimensions: what `.plot()` and `.plotly()` on a dataset draw."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

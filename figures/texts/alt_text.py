@@ -1,7 +1,5 @@
 """The text for readers who cannot see a picture: its panels with their axes, and what they contain."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

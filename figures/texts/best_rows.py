@@ -1,7 +1,5 @@
 """Which rows of a table are best, and which cannot be told from the best one."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """The caption of a picture: what it shows, and methods, data, partition, seeds, rounds and samples behind it."""
 
-from __future__ import annotations
-
 import re
 
 import xarray as xr

@@ -1,7 +1,5 @@
 """Numbers as cells of tables write them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

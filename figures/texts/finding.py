@@ -1,7 +1,5 @@
 """What a picture shows, in a sentence with the numbers that are drawn; empty where no sentence suits it."""
 
-from __future__ import annotations
-
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes

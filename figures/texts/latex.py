@@ -1,7 +1,5 @@
 """Plain text as LaTeX."""
 
-from __future__ import annotations
-
 import re
 
 _LETTERS = "\u03b1\u03b2\u03b3\u03b4\u03b5\u03b7\u03b8\u03ba\u03bb\u03bc\u03c0\u03c1\u03c3\u03c4\u03c6\u0394\u03a3"

@@ -1,7 +1,5 @@
 """Writes the texts of a picture beside it: caption, text for readers who cannot see it, and of tables the table."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import xarray as xr

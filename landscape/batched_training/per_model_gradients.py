@@ -1,7 +1,5 @@
 """Losses and gradients of many models of one architecture at once, each on its own minibatch."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Protocol
 

@@ -1,7 +1,5 @@
 """Reused buffers: fresh pages from the system cost more than the computations of a small model."""
 
-from __future__ import annotations
-
 import threading
 from math import prod
 

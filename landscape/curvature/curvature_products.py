@@ -1,7 +1,5 @@
 """Curvature-vector products of a problem, refused where torch's second derivatives are wrong."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import torch

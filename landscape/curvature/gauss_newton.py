@@ -1,7 +1,5 @@
 """The Gauss-Newton matrix: the Hessian without the curvature of the model, never negative for convex losses."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

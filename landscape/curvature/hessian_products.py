@@ -1,7 +1,5 @@
 """Products of the curvature of the mean loss and a vector, by double backward in blocks of samples."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

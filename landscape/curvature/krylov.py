@@ -1,7 +1,5 @@
 """Extreme eigenpairs of a symmetric matrix that is known only through its products with vectors, by Lanczos."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

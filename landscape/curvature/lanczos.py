@@ -1,7 +1,5 @@
 """The Lanczos recurrence: the projection of a symmetric matrix on a growing orthonormal basis."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Second derivatives of a model: functions that have right ones, and refusal of those that have none or wrong ones."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any

@@ -1,7 +1,5 @@
 """When a Lanczos search has its pairs: estimated errors of Ritz values, and what one starting vector cannot show."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

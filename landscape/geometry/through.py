@@ -1,7 +1,5 @@
 """The usual sweep through some models, by their number."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

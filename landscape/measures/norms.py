@@ -1,7 +1,5 @@
 """How large a model's parameters are: their norm and their histogram."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 import xarray as xr

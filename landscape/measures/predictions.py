@@ -1,7 +1,5 @@
 """What a classifier predicts for every sample: class, probability and loss; and the counts of a confusion matrix."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Ranking metrics of scores per user: AUC, HR@k, NDCG@k."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 import torch

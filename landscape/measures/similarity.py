@@ -1,7 +1,5 @@
 """Similarity of the outputs of models on the same inputs: centred kernel alignment (CKA)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import combinations
 

@@ -1,7 +1,5 @@
 """Plug-in folders: one file is one plug-in, and the file name is its public name."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import os

@@ -1,7 +1,5 @@
 """Options of plug-ins: refused where a function has none of the name, or takes another type."""
 
-from __future__ import annotations
-
 import inspect
 import math
 import numbers

@@ -3,8 +3,6 @@
 Callers decide whether code may be run: `drift.plugins.trust`.
 """
 
-from __future__ import annotations
-
 import hashlib
 import importlib
 import inspect

@@ -1,7 +1,5 @@
 """Public names of a package, imported from their modules at first use."""
 
-from __future__ import annotations
-
 import ast
 import difflib
 import importlib

@@ -1,7 +1,5 @@
 """The error for a name that does not exist: the nearest names, and the command that lists all."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Collection, Iterable
 

@@ -1,7 +1,5 @@
 """Atomic writes: a file is replaced completely or stays as it is. Needs the standard library only."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Iterable, Iterator

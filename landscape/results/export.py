@@ -1,7 +1,5 @@
 """Datasets for other programs: surfaces for ParaView (VTK, PLY), every number as a CSV table, and netCDF."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence

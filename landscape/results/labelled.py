@@ -1,7 +1,5 @@
 """Datasets whose variables have a long name and a unit."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

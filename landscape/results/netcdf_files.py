@@ -4,8 +4,6 @@ A file is a netCDF-4 file as every tool reads it. Behind it stand a description 
 identical, and a digest of all bytes before it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

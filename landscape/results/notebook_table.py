@@ -1,7 +1,5 @@
 """What a notebook shows of a value: its one line, and a table of its parts."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from html import escape
 from typing import Any

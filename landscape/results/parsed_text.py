@@ -1,7 +1,5 @@
 """JSON and TOML from untrusted files: parsed completely, or refused with a one-line error."""
 
-from __future__ import annotations
-
 import json
 import math
 import tomllib

@@ -5,8 +5,6 @@ draws. The drawing is that of the module `DRAWN_BY`, which is named and imported
 depends on a plotting package.
 """
 
-from __future__ import annotations
-
 import importlib
 import warnings
 from typing import Any

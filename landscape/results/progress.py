@@ -1,7 +1,5 @@
 """Progress of long computations, reported to a callback."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 

@@ -1,7 +1,5 @@
 """Batch statistics and excluded models that a result states: told where they are met, joined where it is complete."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from functools import wraps

@@ -1,7 +1,5 @@
 """How different two planes look once one is moved, turned and mirrored onto the other."""
 
-from __future__ import annotations
-
 import numpy as np
 import xarray as xr
 from scipy.interpolate import RegularGridInterpolator

@@ -1,7 +1,5 @@
 """Planes from some of their points: a smooth interpolant, and its error at points that were predicted from others."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The minimum of a surface at sub-grid resolution, with its uncertainty."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import product

@@ -1,7 +1,5 @@
 """Values at the marks and the grid points of a sweep, in one table, and the labelled surface that they make."""
 
-from __future__ import annotations
-
 import numpy as np
 import xarray as xr
 

@@ -1,7 +1,5 @@
 """Quadratics fitted to the cells of a surface by least squares."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

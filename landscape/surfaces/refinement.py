@@ -1,7 +1,5 @@
 """Which points of a plane are evaluated: nested lattices, and random points where one was predicted closely."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

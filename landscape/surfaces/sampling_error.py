@@ -1,7 +1,5 @@
 """Sampling error of a surface: how surely two of its heights differ, from evaluations on parts of the samples."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -4,8 +4,6 @@ A linear or convolutional layer is affine in its weight and bias together. Where
 parameters, its output at theta = c @ basis is exactly the combination c of its outputs at the basis models.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

@@ -1,7 +1,5 @@
 """`Sweep`: points of parameter space on a labelled grid, as lines, planes and simplices define them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """The layers that a model calls, in order, and the input of one of them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, NoReturn
 

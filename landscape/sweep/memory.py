@@ -1,7 +1,5 @@
 """Handling of out-of-memory errors: smaller parts, or a one-line message that names what to lower."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar

@@ -1,7 +1,5 @@
 """Faster sweeps in lower precision: inner layers multiply in bfloat16 and sum in float32; the error is measured."""
 
-from __future__ import annotations
-
 import weakref
 from functools import partial
 from typing import Literal, cast, get_args

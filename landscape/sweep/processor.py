@@ -1,7 +1,5 @@
 """The processor of this machine: its name and the instructions that it has."""
 
-from __future__ import annotations
-
 import os
 import platform
 from functools import cache

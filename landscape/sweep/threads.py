@@ -1,7 +1,5 @@
 """Chunks of points of a sweep, or of samples at few points, shared by threads or processes."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections import deque

@@ -1,7 +1,5 @@
 """Many point models per forward pass, for devices that one small model does not fill."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Evaluation of chunks of points: point models share blocks of samples and the first layer."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Which function answers an ask, and the checks of its arguments, which a page of another version may send wrongly."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 from collections.abc import Callable, Mapping

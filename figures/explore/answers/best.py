@@ -1,7 +1,5 @@
 """Weights of a round by a rule, and what they give."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from drift.analyses.landscapes import round_weights

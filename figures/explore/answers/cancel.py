@@ -1,7 +1,5 @@
 """The end of a job in the page's list."""
 
-from __future__ import annotations
-
 from figures.explore.ask import Ask
 
 

@@ -1,7 +1,5 @@
 """The scene of a page: sent once as far as it is read, then what changed of it, while runs are read and grow."""
 
-from __future__ import annotations
-
 import contextlib
 import threading
 import time

@@ -1,7 +1,5 @@
 """The diagnosis of a run: what the record says."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from drift.diagnosis.causes import suspects

@@ -1,7 +1,5 @@
 """A figure of the gallery of some runs, as a file, with the command line and the Python lines that draw it."""
 
-from __future__ import annotations
-
 import base64
 import tempfile
 from collections.abc import Sequence

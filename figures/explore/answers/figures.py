@@ -1,7 +1,5 @@
 """The figures of the gallery, by the question that they answer."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from figures import gallery

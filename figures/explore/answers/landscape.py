@@ -1,7 +1,5 @@
 """The landscape of a round: a rough one at once, then the one that is asked for."""
 
-from __future__ import annotations
-
 import contextlib
 from dataclasses import dataclass, replace
 from typing import Any

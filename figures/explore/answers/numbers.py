@@ -1,7 +1,5 @@
 """Which numbers over rounds a run has."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from typing import Any
 

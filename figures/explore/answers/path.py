@@ -1,7 +1,5 @@
 """The path of the global model on the plane in which it moves most."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from drift.analyses.landscapes.projected_plane import trajectory_plane

@@ -1,7 +1,5 @@
 """The exact numbers of one point of a landscape."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from drift.runs.run import Run

@@ -1,7 +1,5 @@
 """The page that can be sent, of some runs."""
 
-from __future__ import annotations
-
 import base64
 import tempfile
 from collections.abc import Sequence

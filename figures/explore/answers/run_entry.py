@@ -1,7 +1,5 @@
 """What the page knows of the runs of a group before their landscapes: curves, state and settings, from the record."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 import time

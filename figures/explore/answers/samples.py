@@ -1,7 +1,5 @@
 """Samples and what models of a round predict for them: cards, and the confusion matrix."""
 
-from __future__ import annotations
-
 import base64
 import io
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The scene: all runs with what is read of them so far."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from figures.explore.ask import Ask

@@ -1,7 +1,5 @@
 """Any number over rounds of some runs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from figures.explore.ask import Ask

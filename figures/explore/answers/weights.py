@@ -1,7 +1,5 @@
 """The aggregate of a round at any weights of its clients."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

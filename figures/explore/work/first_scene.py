@@ -1,7 +1,5 @@
 """The scene of some folders as it was read last, so that a page shows it before torch is loaded."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """A piece of work of the page: how far it is, how it ended, and how it is cancelled."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field

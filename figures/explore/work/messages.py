@@ -1,7 +1,5 @@
 """Messages to another process, without torch before there is one."""
 
-from __future__ import annotations
-
 import pickle
 import shlex
 import signal

@@ -1,7 +1,5 @@
 """The runs that an explorer shows: opened when they are looked at, followed while they grow."""
 
-from __future__ import annotations
-
 import shlex
 import threading
 import time

@@ -4,8 +4,6 @@ Functions that jobs call in their process. Models, samples and evaluators of rec
 that `landscape.evaluate` gives.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Numbers over rounds of runs as far as they are read: recorded ones, and those of analyses of the record."""
 
-from __future__ import annotations
-
 from threading import Lock
 from weakref import WeakKeyDictionary
 

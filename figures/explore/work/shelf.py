@@ -1,7 +1,5 @@
 """Values that were used last, made once even if several threads ask for them."""
 
-from __future__ import annotations
-
 import math
 import threading
 from collections import OrderedDict

@@ -1,7 +1,5 @@
 """Which round is meant by a name and a number: a run that was replaced under its name has another one."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 
 from drift.runs.run import Run

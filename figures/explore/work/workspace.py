@@ -1,7 +1,5 @@
 """What all pages of one explorer share: the open runs, the jobs, and the thread that watches both."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
