@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from drift.parallel.job_pool import require_workers
 from drift.runs.run import Run
 
 
@@ -43,8 +44,7 @@ def effort(run: Run, *, trainings: int, forwards: int, memory: int, workers: int
     Raises:
         ValueError: If workers is below 1.
     """
-    if workers < 1:
-        raise ValueError(f"workers is {workers}; give 1 or more.")
+    require_workers(workers)
     recorded, spec = run.metrics(), run.experiment
     if run.about.get("imported") or "seconds" not in recorded or not len(recorded["round"]):
         return Effort(trainings, forwards, memory, float("nan") if trainings or forwards else 0.0)

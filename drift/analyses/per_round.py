@@ -172,7 +172,13 @@ def diverged_rounds(run: Run, what: str, indices: Sequence[int]) -> str:
 
 
 def evenly_spaced(indices: Sequence[int], count: int | None) -> list[int]:
-    """At most `count` of `indices`, evenly spaced, first and last included; all where `count` is None."""
+    """At most `count` of `indices`, evenly spaced in the list, first and last included; all where `count` is None.
+
+    Raises:
+        ValueError: If `count` is below 1.
+    """
+    if count is not None and count < 1:
+        raise ValueError(f"{count} rounds were asked for; give 1 or more.")
     if not indices:
         return []
     positions = np.linspace(0, len(indices) - 1, len(indices) if count is None else min(count, len(indices)))

@@ -12,6 +12,12 @@ class Crashed(RuntimeError):
     """A job whose workers died at every attempt."""
 
 
+def require_workers(number: int) -> None:
+    """Raise ValueError for a number of processes below 1."""
+    if number < 1:
+        raise ValueError(f"workers is {number}; give 1 or more.")
+
+
 @dataclass(frozen=True)
 class JobResult:
     """A finished job: its place among the jobs, and its result, or the error that it raised."""

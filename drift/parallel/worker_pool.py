@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 
-from drift.parallel.job_pool import Crashed, JobPool, JobResult, JobWatch, no_state
+from drift.parallel.job_pool import Crashed, JobPool, JobResult, JobWatch, no_state, require_workers
 from drift.parallel.shared_tensors import MemoryRegion, SharedValue, deserialize, serialize, share_memory
 
 LIVES = 3
@@ -50,8 +50,7 @@ class Workers(JobPool):
     """
 
     def __init__(self, number: int, begin: Callable[..., Any] = no_state, *arguments: Any) -> None:
-        if number < 1:
-            raise ValueError(f"workers is {number}; give 1 or more.")
+        require_workers(number)
         self.number, self._call = number, (begin, arguments)  # held, as workers may map files of its tensors
         self._begin, self._region = share_memory(self._call)
         self._workers = [self._start() for _ in range(number)]

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
 
 import drift
+from drift.parallel.job_pool import require_workers
 from landscape.plugins.option_types import require_options
 from landscape.results import stated
 from landscape.results.not_finite import NotFinite
@@ -57,7 +58,7 @@ class Registered:
 def analysis(*dims: str, cost: Cost) -> Callable[[Function], Function]:
     """Register a function of a run that returns a labelled dataset and whose other arguments have defaults.
 
-    An option that it does not have, or whose value is not of the annotated type, is refused.
+    An option that it does not have, or whose value is not of the annotated type, and workers below 1 are refused.
     A variable whose unit is `LOSS_UNITS` gets the unit of the run's losses. A result of a run with unequal clients
     states that, and how they are measured (attribute `unequal`). The result states the batch statistics of the models
     that were evaluated, and the clients without a finite model (`landscape.results.stated`); an error about numbers
@@ -74,6 +75,7 @@ def analysis(*dims: str, cost: Cost) -> Callable[[Function], Function]:
             resumed = {"partial"} & inspect.signature(function).parameters.keys()
             checked = {name: value for name, value in options.items() if name not in resumed}
             options |= require_options(function.__name__, function, checked)
+            require_workers(options.get("workers", 1))
             try:
                 dataset = function(run, *arguments, **options)
             except NotFinite as reason:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from drift.config.experiment import Experiment
+from drift.parallel.job_pool import require_workers
 from drift.plugins.trust import allow_named
 from drift.runs.context import Context
 from drift.runs.run import Run
@@ -79,8 +80,7 @@ def train_all(
         raise ValueError(
             "nothing to train; give one method and one seed or more, as in --methods fedavg ima --seeds 8 9."
         )
-    if workers < 1:
-        raise ValueError(f"workers is {workers}; give 1 or more.")
+    require_workers(workers)
     for experiment in by_name.values():
         allow_named(experiment.resolved())
     report = progress or (lambda name, done, total: None)

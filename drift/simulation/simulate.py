@@ -119,6 +119,7 @@ def simulate(
             else:
                 write_description(folder, experiment, content, task.layout.parameters, engine, device)
             setting = replace(setting, engine=engine.name)
+            describe_stop(folder, "")
             with client_pool(setting, content, folder, workers=workers, cluster=cluster) as pool:
                 setting = replace(setting, crew=pool)
                 with closing(rounds(setting, content, server, folder, last, immediate=stop is not None)) as records:
@@ -127,8 +128,9 @@ def simulate(
                             progress(record)
                         if reason := rule.judge(record.index, watched_numbers(run, record)):
                             break
-            describe_stop(folder, reason)
-    return Run(folder, run.context) if reason else run
+            if reason and record.index + 1 < experiment.rounds:
+                describe_stop(folder, reason)
+    return Run(folder, run.context)
 
 
 def rounds(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
-import numpy as np
 import xarray as xr
 
 from drift.analyses.per_round import evenly_spaced, selected_rounds
@@ -13,6 +12,7 @@ from drift.analyses.rounds.norms_and_weights import reweights
 from drift.config.corrections import from_outside
 from drift.plugins.reserved_names import USER_TASK
 from drift.runs.run import Run
+from drift.store.number_ranges import spans
 from figures.looks import look, style
 from figures.selection import setting_text
 from figures.selection.groups import grouped, settings
@@ -158,7 +158,7 @@ def one_run(runs: Sequence[Run], method: str | None, seed: int | None = None, us
 def rounds_with_clients(
     run: Run, *, least: int = 1, count: int | None = None, rounds: Sequence[int] | None = None
 ) -> list[int]:
-    """The rounds of a run that kept their clients.
+    """The rounds of a run that kept their clients; those with fewer are named below the figure.
 
     Args:
         least: Fewest clients per round.
@@ -168,7 +168,7 @@ def rounds_with_clients(
     Raises:
         LookupError: If there is none.
     """
-    stored = run.kept("clients", least=least)
+    stored = kept_clients(run, least=least)
     if not (stored if rounds is None else rounds) or run.experiment.clients.per_round < least:
         few = {1: "clients", 2: "round with two clients", 3: "round with three clients"}[least]
         if run.experiment.task.dataset == USER_TASK:
@@ -190,12 +190,19 @@ def require_moves(values: xr.DataArray, name: str) -> None:
         raise LookupError(f"the clients' models of {name} did not move; raise local.lr, or show other rounds.")
 
 
+def kept_clients(run: Run, *, least: int = 1) -> list[int]:
+    """`run.kept("clients", least=least)`; rounds with fewer and clients that diverged are named below the figure."""
+    stored = run.kept("clients", least=least)
+    if lost := [index for index in run.kept("clients", least=0) if index not in stored]:
+        fewer = f"fewer than {least}" if least > 1 else "no"
+        look.current().remark(f"{fewer} clients are kept of round {spans(lost)} of {run.name}")
+        list(run.without_models(lost))  # states those that diverged
+    return stored
+
+
 def rounds_among(available: Sequence[int], rounds: int | Sequence[int]) -> list[int]:
-    """The rounds that are named, or at most so many of the available ones, nearest to evenly spaced rounds."""
-    if not isinstance(rounds, int) or not available:
-        return [] if isinstance(rounds, int) else list(rounds)
-    ends = np.linspace(available[0], available[-1], min(rounds, len(available)))
-    return sorted({min(available, key=lambda index: abs(index - end)) for end in ends})
+    """The rounds that are named, or at most so many of the available ones, as `evenly_spaced` takes them."""
+    return evenly_spaced(available, rounds) if isinstance(rounds, int) else list(rounds)
 
 
 def select_suited(

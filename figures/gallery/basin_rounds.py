@@ -45,8 +45,8 @@ def data(
     )
 
     def compute(run: Run) -> xr.Dataset:
-        stored = run.kept(models)
-        indices = _runs.rounds_among(stored if models == "clients" else stored[2:], rounds)
+        stored = _runs.kept_clients(run) if models == "clients" else run.kept(models)[2:]
+        indices = _runs.rounds_among(stored, rounds)
         basins = run.cached(basin_rounds, rounds=indices, models=models, rise=rise, points=points)
         return basins[list(_SHOWN)].sel(rank=1, drop=True)
 

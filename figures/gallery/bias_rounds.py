@@ -31,7 +31,7 @@ def data(run: Run, *, rounds: int | Sequence[int] = 8, samples_per_client: int =
         samples_per_client: Training samples of each client that the biases and fma_error are averaged over.
         by: A setting whose values are shown below each other, such as local.lr_decay.
     """
-    indices = _runs.rounds_among(run.kept("clients"), rounds)
+    indices = _runs.rounds_among(_runs.kept_clients(run), rounds)
     biases = run.cached(decomposition, rounds=indices, samples_per_client=samples_per_client)
     return biases[[*_SHOWN, "fma_error"]].assign(error=run.metrics()["error"].sel(round=biases["round"]))
 

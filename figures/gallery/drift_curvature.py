@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from drift.analyses.curvature.averaging import averaging_gap
-from drift.analyses.curvature.drift_curvature import KINDS, drift_curvature
+from drift.analyses.curvature.drift_curvature import KINDS, Kind, drift_curvature
 from drift.runs.run import Run
 from figures.axes import curves
 from figures.gallery import _runs, _selected
@@ -26,7 +26,7 @@ _LOOK["change"] = ("update change", "#009E73")
 
 @_selected.one_run
 def data(
-    run: Run, *, rounds: int | Sequence[int] = 5, kinds: Sequence[str] = KINDS, k: int = 10, samples: int = 500
+    run: Run, *, rounds: int | Sequence[int] = 5, kinds: Sequence[Kind] = KINDS, k: int = 10, samples: int = 500
 ) -> xr.Dataset:
     """share, cost and quadratic over round and kind; removed_sharp and removed_rest over round.
 
@@ -37,7 +37,7 @@ def data(
         k: Number of sharpest directions.
         samples: Test samples of the Hessian.
     """
-    options = {"rounds": _runs.rounds_among(run.kept("clients"), rounds) or None, "k": k, "samples": samples}
+    options = {"rounds": _runs.rounds_among(_runs.kept_clients(run), rounds) or None, "k": k, "samples": samples}
     costs, gap = run.cached(drift_curvature, kinds=list(kinds), **options), run.cached(averaging_gap, **options)
     removed = gap[["removed_sharp", "removed_rest"]]
     _runs.require_moves(gap.removed.notnull(), run.name)

@@ -14,7 +14,7 @@ from drift.analyses import per_round
 from drift.analyses.decomposition import gap
 from drift.runs.run import Run
 from figures.axes import curves
-from figures.gallery import _selected
+from figures.gallery import _runs, _selected
 from figures.looks import style
 
 NEEDS = "runs of any methods, trained in one setting, that kept the clients of some rounds"
@@ -30,7 +30,7 @@ def data(run: Run, *, rounds: int = 6, samples: int = 500) -> xr.Dataset:
         rounds: How many rounds are evaluated, evenly spaced among those that kept clients.
         samples: Test samples that the gap is averaged over.
     """
-    indices = per_round.evenly_spaced(run.kept("clients"), rounds)
+    indices = per_round.evenly_spaced(_runs.kept_clients(run), rounds)
     return run.cached(gap.gap_scaling, rounds=indices, samples=samples, outputs="probabilities")[["gap", "slope"]]
 
 

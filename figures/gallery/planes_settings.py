@@ -160,6 +160,6 @@ def _able(run: Run) -> bool:
 
 
 def _row(run: Run, points: int) -> list[tuple[str, xr.Dataset]]:
-    rounds = _planes.early_middle_last(run.kept("clients", least=3))
+    rounds = _planes.early_middle_last(_runs.kept_clients(run, least=3))
     planes = [(f"clients, round {index}", _planes.widest_plane(run, index, points=points)) for index in rounds]
     return [*planes, (f"last three globals,\n{_planes.OWN_SCALE}", _planes.global_plane(run, points=points))]

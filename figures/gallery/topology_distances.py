@@ -39,7 +39,7 @@ def data(runs: Sequence[Run], *, rounds: int = 3, points: int = 21, split: str =
     names = run_selection.line_names(selected)
     for name in style.order(names.values()):
         for run in (run for run in selected if names[run.folder] == name):
-            for index in per_round.evenly_spaced(run.kept("clients", least=3), rounds):
+            for index in per_round.evenly_spaced(_runs.kept_clients(run, least=3), rounds):
                 plane = run.cached(round_plane, round=index, points=points, split=split)
                 planes[f"{look.label(name)} {index}"] = plane
     if len(planes) < 2:

@@ -38,7 +38,7 @@ def data(run: Run, *, rounds: int = 5, points: int = 25, split: str = "test") ->
         points: Grid points per axis of the finest grid; coarser ones take every second and every fourth.
         split: Samples that the loss is averaged over.
     """
-    indices = per_round.evenly_spaced(run.kept("clients", least=3), rounds)
+    indices = per_round.evenly_spaced(_runs.kept_clients(run, least=3), rounds)
     return run.cached(topology_rounds, rounds=indices, points=points, strides=STRIDES, split=split)
 
 

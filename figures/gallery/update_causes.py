@@ -22,7 +22,7 @@ COST = "a minute per run"
 @_selected.each_run()
 def data(run: Run) -> xr.Dataset:
     """Change of the mean update by each cause, in percent, over algorithm, seed and round."""
-    causes = run.cached(update_causes, rounds=_runs.rounds_among(run.kept("clients"), 5) or None)
+    causes = run.cached(update_causes, rounds=_runs.rounds_among(_runs.kept_clients(run), 5) or None)
     _runs.require_moves(xr.concat([causes["mean"], causes.total], "norm"), run.name)
     changes = causes.relative
     return (100 * changes).assign_attrs(changes.attrs, units="%").to_dataset("cause")

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from plotly.offline import get_plotlyjs
 
+from drift.parallel.job_pool import require_workers
 from drift.runs.run import Run
 from figures import gallery
 from figures.page.content import content
@@ -77,8 +78,7 @@ def report(
         raise ValueError(f"points is {points}; a landscape needs 2 or more an axis.")
     if samples != "all" and (not isinstance(samples, int) or samples < FOLDS):
         raise ValueError(f"samples is {samples!r}; give {FOLDS} or more, which a standard error needs, or 'all'.")
-    if workers < 1:
-        raise ValueError(f"workers is {workers}; give 1 or more.")
+    require_workers(workers)
     for name in figures or ():
         gallery.require(name)
     require_runs(runs)

@@ -26,6 +26,7 @@ def model_loss(module: nn.Module, few: Samples, outputs: Any, logits: Tensor) ->
     """The loss of (logits, labels) that equals what the module returns as `loss` when it is called with `labels`.
 
     Args:
+        module: A copy; a part whose class names no loss gets the name of the one that transformers takes, and warns of.
         few: Inputs and labels on the device of the module; of questions the positions of the answers, (n, 2).
         outputs, logits: What the module returns for them, and `logits_of` it.
 
@@ -34,6 +35,9 @@ def model_loss(module: nn.Module, few: Samples, outputs: Any, logits: Tensor) ->
     """
     name, ends = type(module).__name__, hasattr(outputs, "start_logits")
     targets = dict(zip(SPAN, few.targets.T, strict=True)) if ends else {"labels": few.targets.contiguous()}
+    for part in module.modules():
+        if getattr(part, "loss_type", "") is None:
+            part.loss_type = "ForCausalLM"  # type: ignore[assignment]
     reported: Any = getattr(call_module(partial(module, **targets), few.inputs), "loss", None)
     if not isinstance(reported, Tensor) or reported.numel() != 1:
         raise ValueError(f"{name} returns no loss when it is called with labels; give a function (outputs, targets).")

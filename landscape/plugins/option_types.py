@@ -68,18 +68,19 @@ class _Kind(NamedTuple):
 
 
 def _kinds(word: str, names: Mapping[str, Any]) -> list[_Kind | None]:
-    """What a type accepts, or each part of an alias of literals in `names`; None where it is not checked.
-
-    Other texts than the literals are left to the function, which refuses them.
-    """
+    """What a type accepts, or each part of an alias of literals in `names`; None where it is not checked."""
     alias = names.get(word.removeprefix("Sequence[").removesuffix("]"))
     texts = [text for member in (alias, *get_args(alias)) if get_origin(member) is Literal for text in get_args(member)]
     if not (texts and isinstance(texts[0], str)):
         return [_KINDS.get(word)]
+
+    def known(value: Any) -> bool:
+        return _is_text(value) and value in texts
+
     if word.startswith("Sequence["):
-        return [_listed(f"a list of {', '.join(texts)}", f'["{texts[0]}"]', _is_text)]
+        return [_listed(f"a list of {', '.join(texts)}", f'["{texts[0]}"]', known)]
     others = {getattr(member, "__name__", "") for member in get_args(alias) if member not in texts} - {"Literal"}
-    return [_Kind(f"one of {', '.join(texts)}", _is_text), *map(_KINDS.get, others)]
+    return [_Kind(f"one of {', '.join(texts)}", known), *map(_KINDS.get, others)]
 
 
 def _listed(words: str, example: str, accepts: Callable[[Any], bool], length: int | None = None) -> _Kind:

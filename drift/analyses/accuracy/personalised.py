@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 import xarray as xr
@@ -20,7 +20,6 @@ from drift.training.server import Server
 from drift.training.server import clients as round_clients
 from drift.training.validation import validation_samples
 from landscape.model.samples import Samples
-from landscape.plugins import require_known
 from landscape.sweep.evaluate import model_metrics
 
 Layers = Literal["all", "body", "head"]
@@ -51,12 +50,11 @@ def personal_accuracy(
 
     Raises:
         LookupError: If the round kept no global model, or no client has held-out samples.
-        ValueError: If epochs is below 1, the part is unknown or the model does not distinguish it, or a client of
-            `clients` does not exist or has no held-out samples.
+        ValueError: If epochs is below 1, the model does not distinguish the part, or a client of `clients` does not
+            exist or has no held-out samples.
     """
     if epochs < 1:
         raise ValueError(f"epochs is {epochs}; give 1 or more.")
-    require_known("part of a model", layers, get_args(Layers))
     index = resolve_round(run, round, "globals")
     number = run.experiment.clients.number
     if absent := [client for client in clients or () if not 0 <= client < number]:

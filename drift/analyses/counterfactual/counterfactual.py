@@ -89,10 +89,7 @@ def counterfactual(
 
     Raises:
         LookupError: If no round, or one of those named, kept its start, or clients' state was not recorded.
-        ValueError: If the scale is unknown.
     """
-    if scale not in ("fit", "steps"):
-        raise ValueError(f"scale is {scale!r}; accepted: fit, steps.")
     indices = selected_rounds(run, "globals", rounds, ROUNDS)
     plans = [find_clients_to_train(run, index) for index in indices]
     total, done, rows = sum(len(plan.trained) for plan in plans), 0, []

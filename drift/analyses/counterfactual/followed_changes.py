@@ -63,6 +63,7 @@ def followed(
     if draws < 2 or rounds < 3 * LENGTH:
         raise ValueError(f"draws is {draws} and rounds is {rounds}; give 2 seeds and {3 * LENGTH} rounds or more.")
     require_replayable(run)
+    run.task.split(split)  # refused before the trainings
     spans = spans_of(run, rounds)
     changed = [name for name in names if name != LONGER]
     jobs = [(name, *span, draw) for name in (UNCHANGED.name, *changed) for span in spans for draw in range(draws)]

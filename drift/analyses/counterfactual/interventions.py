@@ -85,6 +85,7 @@ def interventions(
     spans = _spans(run, length, windows, starts)
     candidates = changes(run, without=without, broken=run_state(run).broken)
     names = [change.name for change in candidates]
+    run.task.split(split)  # refused before the trainings
     last = spans[-1]
     jobs = [(UNCHANGED.name, first, length, draw) for first in spans for draw in range(DRAWS + 1)]
     jobs += [(name, last, length, 0) for name in names]

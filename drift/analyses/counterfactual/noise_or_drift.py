@@ -110,7 +110,7 @@ def noise_or_drift_effort(run: Run, **options: Any) -> Effort:
 def _plans(
     run: Run, rounds: Sequence[int] | None, clients: Who, replays: int, fractions: Sequence[float]
 ) -> list[ReplayPlan]:
-    if clients not in ("cohort", "all") and (isinstance(clients, str) or clients < LEAST):
+    if not isinstance(clients, str) and clients < LEAST:
         raise ValueError(f"clients is {clients!r}; accepted: cohort, all, or a number of its clients, {LEAST} or more.")
     if replays < 2:
         raise ValueError(f"replays is {replays}; noise is the difference of trainings, give 2 or more.")

@@ -57,13 +57,7 @@ def play_again(run: Run, name: str, first: int, length: int, draw: int = 0) -> M
 
 
 def replay_jobs(run: Run, jobs: Sequence[Job], workers: int) -> list[Models]:
-    """Models of every job, in its order; `run.context.progress` is called after each of them.
-
-    Raises:
-        ValueError: If workers is below 1.
-    """
-    if workers < 1:
-        raise ValueError(f"workers is {workers}; give one process or more.")
+    """Models of every job, in its order; `run.context.progress` is called after each of them."""
     return share_jobs(run, _play_job, jobs, workers=workers, progress=run.context.progress)
 
 

@@ -172,8 +172,6 @@ def _samples(run: Run, choose: str) -> tuple[Samples, Samples]:
     test = run.task.split("test")
     if choose == "proxy":
         return run.task.split("proxy"), test
-    if choose != "half":
-        raise ValueError(f"choose is {choose!r}; accepted: half, proxy.")
     order = torch.from_numpy(rng(run.experiment.seed, "what if").permutation(len(test)))
     half = len(test) // 2
     return test[order[:half].sort().values], test[order[half:].sort().values]

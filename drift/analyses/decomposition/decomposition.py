@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import xarray as xr
 
@@ -113,9 +113,6 @@ def decomposition(
             runs do not repeat one experiment.
     """
     number = _number(estimator, replicates, others, samples_per_client)
-    require_known("kind of outputs", outputs, get_args(Outputs))
-    require_known("split", split, get_args(Split))
-    require_known("union", union, get_args(Union))
     require_known("statistics of FMA", statistics or "recomputed", ("recomputed", "averaged"))
     runs = [run, *(repetitions(run, others) if estimator == "runs" else [])]
     alike = [set(member.kept("clients")) for member in runs if rounds is None]

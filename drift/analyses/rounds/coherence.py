@@ -169,7 +169,7 @@ def moving_average(rounds: np.ndarray, values: np.ndarray, window: int) -> np.nd
 def _client_groups(run: Run, groups: Groups) -> Mapping[str, Sequence[int]]:
     if groups == "balance":
         return balance_groups(run)
-    if isinstance(groups, str):
+    if groups is not None and not isinstance(groups, Mapping):
         raise ValueError(f'groups is {groups!r}; give "balance" or client ids by name, such as {{a=[0, 2], b=[1]}}.')
     return groups or {}
 

@@ -112,6 +112,12 @@ def answer(run: Run, name: str) -> xr.Dataset | str:
     return refusal
 
 
+@pytest.mark.parametrize("name", ["update_causes", "decomposition"])
+def test_a_recorded_run_is_analysed_by_one_process_or_more(name, hostile):
+    with pytest.raises(ValueError, match=r"^workers is 0; give 1 or more\.$"):
+        getattr(drift, name)(hostile, workers=0)
+
+
 def test_the_hostile_run_is_hostile(hostile, source):
     record = hostile.round(3)
     late, partial, compressed = range(3)

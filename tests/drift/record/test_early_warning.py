@@ -1,6 +1,7 @@
 """The early warning is sequential, its limits come from stored numbers and hold their level, and it stops trainings."""
 
 import json
+from functools import partial
 from itertools import count
 
 import numpy as np
@@ -59,7 +60,7 @@ def test_only_a_third_of_the_rounds_is_watched(tmp_path):
     assert Watch(9)(2, broken).startswith("early warning client in round 2") and Watch(9)(3, broken) is None
     assert drift.early_warning(run, planned=24).sizes["round"] == 8
     assert drift.early_warning(run, detectors="curve").detector.values.tolist() == ["rise", "stall"]
-    with pytest.raises(ValueError, match="detectors is 'loss'; give one of all, drift, curve"):
+    with pytest.raises(ValueError, match="detectors is 'loss'; early_warning takes one of all, drift, curve"):
         drift.early_warning(run, detectors="loss")
 
 
@@ -276,6 +277,29 @@ def test_a_simulation_stops_says_so_and_goes_on(tmp_path):
     assert run.committed == 6 and "stopped" not in drift.open(run.folder).about
     other = drift.simulate("digits-shards2", *TINY, runs=tmp_path / "other", until=6)
     assert run.head == other.head if hasattr(run, "head") else (run.round(5).gram == other.round(5).gram).all()
+
+
+def test_a_simulation_that_went_on_to_its_end_is_not_called_stopped(tmp_path):
+    words = (*TINY, "rounds=4")
+    stopped = partial(drift.simulate, "digits-shards2", *words, runs=tmp_path, stop=lambda index, _: "no" * (index > 0))
+    with pytest.warns(UserWarning, match="is stopped: no"):
+        assert stopped().about["stopped"] == "no"
+    whole = drift.simulate("digits-shards2", *words, runs=tmp_path, stop="early warning")
+    assert whole.committed == 4 and "stopped" not in whole.about and "stopped" not in drift.open(whole.folder).about
+    rule = lambda index, _: "no" * (index == 3)  # noqa: E731
+    assert "stopped" not in drift.simulate("digits-shards2", *words, runs=tmp_path / "last", stop=rule).about
+
+
+def test_a_simulation_that_was_interrupted_after_it_went_on_is_not_called_stopped(tmp_path):
+    def interrupt(record):
+        raise InterruptedError
+
+    with pytest.warns(UserWarning, match="is stopped: no"):
+        drift.simulate("digits-shards2", *TINY, runs=tmp_path, stop=lambda *_: "no")
+    with pytest.raises(InterruptedError):
+        drift.simulate("digits-shards2", *TINY, runs=tmp_path, progress=interrupt, until=3)
+    run = drift.open(next(tmp_path.iterdir()))
+    assert run.committed > 1 and "stopped" not in run.about
 
 
 def test_a_simulation_whose_rate_is_too_high_is_stopped(tmp_path):

@@ -17,6 +17,8 @@ from drift.runs.run import Run
 from figures import gallery
 from figures.commands._draw_files import draw_one
 from figures.gallery import _runs, accuracy_after, rounds_target
+from figures.looks import look
+from figures.pictures.draw_files import require_options
 from landscape.results import netcdf_files
 
 ELSEWHERE = ("ranking-table",)
@@ -163,8 +165,36 @@ def test_recorded_rounds_with_too_few_clients_are_not_chosen(tmp_path):
         clients = {client: (recordings.moved(recordings.net(), client), 5) for client in range(number)}
         recorder.round(start=start, clients=clients, end=start)
     run = Run(tmp_path / "run")
-    assert _runs.rounds_with_clients(run, least=3) == [0, 2]
-    assert _runs.rounds_with_clients(run, least=2) == [0, 1, 2, 3]
+    with look.drawing(look.Look()) as drawn:
+        assert _runs.rounds_with_clients(run, least=2) == [0, 1, 2, 3] and not drawn.notes
+        assert _runs.rounds_with_clients(run, least=3) == [0, 2]
+    assert drawn.notes == ["fewer than 3 clients are kept of round 1, 3 of run"]
+
+
+def test_rounds_without_a_finite_client_are_named_below_a_figure(tmp_path):
+    recorder, start = Recorder(tmp_path / "run", recordings.net()), recordings.net().state_dict()
+    for number in range(3):
+        models = [recordings.moved(recordings.net(), client) for client in range(2)]
+        broken = [{name: value * np.nan for name, value in model.items()} for model in models]
+        clients = {client: (model, 5) for client, model in enumerate(broken if number == 1 else models)}
+        recorder.round(start=start, clients=clients, end=start)
+    with look.drawing(look.Look()) as drawn:
+        ds = gallery.load("update-causes").data([Run(tmp_path / "run")])
+    assert ds["round"].values.tolist() == [0, 2] and ds.attrs["excluded"] == "round 1 of run: client 0, 1"
+    assert drawn.notes == ["no clients are kept of round 1 of run"]
+
+
+def test_a_figure_names_the_literals_that_a_list_takes():
+    words = (
+        r"^kinds is 'client'; figure drift-curvature takes a list of client, step, random, .*, as in '\[\"client\"\]'"
+    )
+    with pytest.raises(ValueError, match=words):
+        require_options("drift-curvature", {"kinds": "client"})
+
+
+def test_a_figure_of_no_rounds_is_refused():
+    with pytest.raises(ValueError, match=r"^0 rounds were asked for; give 1 or more\.$"):
+        _runs.rounds_among([0, 1, 2], 0)
 
 
 @pytest.mark.parametrize("first", [0, 1, 40])

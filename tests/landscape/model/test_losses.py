@@ -285,6 +285,20 @@ def test_a_model_of_transformers_has_its_own_loss():
         landscape.make_task(net(), None, (X, Y))
 
 
+def test_a_model_whose_class_names_no_loss_is_not_warned_of():
+    class Unnamed(Transformer):
+        loss_type = None
+
+        def forward(self, *args: Any, **named: Any) -> Any:
+            if self.loss_type is None and "labels" in named:
+                raise UserWarning("`loss_type=None` is unrecognized. Using the default loss: `ForCausalLMLoss`")
+            return super().forward(*args, **named)
+
+    model = Unnamed()
+    task = landscape.make_task(model, None, {"input_ids": IDS, "labels": LABELS})
+    assert "next_token_loss" in repr(task) and model.loss_type is None, "the user's model stays"
+
+
 def test_batches_padded_to_their_own_length_are_one_split():
     def collate(rows: list[int]) -> dict[str, Tensor]:
         longest = int(LENGTHS[rows].max())

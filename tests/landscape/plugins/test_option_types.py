@@ -90,6 +90,11 @@ WRONG += [("early_warning", "detectors", value, "one of all, drift, curve") for 
 WRONG += [
     ("noise_or_drift", "clients", value, "one of cohort, all or a whole number") for value in (2.5, True, ["all"])
 ]
+WRONG += [("drift_curvature", "kinds", ["clint"], "a list of client, step")]
+WRONG += [("coherence", "weighting", "sizes", "one of used, shares")]
+WRONG += [("drift_variances", "momentum", "none", "one of recorded, previous, zero")]
+WRONG += [("drift_variances", "center", "mean", "one of weighted, uniform")]
+WRONG += [("layer_drift", "momentum", "recorded", "one of previous, zero")]
 
 
 @pytest.mark.parametrize(("name", "option", "value", "accepted"), WRONG)

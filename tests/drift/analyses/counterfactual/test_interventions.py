@@ -1,11 +1,14 @@
 """Rounds played again with one thing changed."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
 from tiny import trained
 
 from drift.analyses.counterfactual.changes import changed, changes
+from drift.analyses.counterfactual.followed_changes import followed
 from drift.analyses.counterfactual.interventions import interventions, interventions_effort, play_again, remembers
 
 
@@ -120,3 +123,11 @@ def test_bad_windows_and_changes_are_refused(run, runs):
         changed(run, "more")
     with pytest.raises(LookupError, match=r"keep\.globals=all"):
         interventions(trained(runs, "keep.globals=none", "keep.clients=none"), length=1)
+
+
+@pytest.mark.parametrize("trains", [interventions, partial(followed, names=["everyone"])])
+def test_an_unknown_split_is_refused_before_anything_is_trained(run, monkeypatch, trains):
+    for module in ("interventions", "followed_changes"):
+        monkeypatch.delattr(f"drift.analyses.counterfactual.{module}.replay_jobs")
+    with pytest.raises(ValueError, match="no split named 'tset'; the task has train, test"):
+        trains(run, split="tset")

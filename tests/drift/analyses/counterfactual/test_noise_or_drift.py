@@ -168,7 +168,7 @@ def test_what_cannot_be_split_is_refused_in_one_line(runs, run, tmp_path):
         (run, {"replays": 1}, "replays is 1"),
         (run, {"clients": 3, "replays": 2, "rounds": [0], "workers": 0}, "workers is 0; give 1 or more"),
         (run, {"clients": 3, "replays": 2, "rounds": [0], "workers": -1}, "workers is -1; give 1 or more"),
-        (run, {"clients": "some"}, "accepted: cohort, all"),
+        (run, {"clients": "some"}, "takes one of cohort, all or a whole number"),
         (run, {"clients": 2}, "or a number of its clients, 3 or more"),
         (run, {"clients": True}, "takes one of cohort, all or a whole number"),
         (run, {"clients": 4}, "3 clients with samples count in round 0 .* needs 4; name another round"),

@@ -191,8 +191,9 @@ def test_negative_curvature_counts_by_its_magnitude():
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"kinds": ["clients"]}, "give some of client, step, random, change, sampling"),
-        ({"at": "middle"}, "give one of mean, start, end"),
+        ({"kinds": ["clients"]}, "takes a list of client, step, random, change, sampling"),
+        ({"kinds": []}, "kinds is empty; give some of client, step, random, change, sampling"),
+        ({"at": "middle"}, "takes one of mean, start, end"),
         ({"error": 0}, "positive relative error"),
         ({"k": 0}, "1 or more"),
     ],

@@ -93,5 +93,5 @@ def test_absent_runs_and_unsuited_options_are_refused(runs: list[Run]) -> None:
         decomposition(runs[0], estimator="runs")
     with pytest.raises(ValueError, match="others names 1 runs"):
         decomposition(runs[0], others=[runs[1].name])
-    with pytest.raises(ValueError, match="no estimator named 'run'"):
+    with pytest.raises(ValueError, match="estimator is 'run'; decomposition takes one of single, local, runs"):
         decomposition(runs[0], estimator="run")  # type: ignore[arg-type]

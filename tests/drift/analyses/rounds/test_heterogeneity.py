@@ -67,6 +67,8 @@ def test_coherence_takes_the_groups_from_the_data():
 def test_another_text_is_no_group():
     with pytest.raises(ValueError, match="groups is 'size'"):
         coherence(run_of(), groups="size")
+    with pytest.raises(ValueError, match=r"groups is \['a'\]; give .*client ids by name"):
+        coherence(run_of(), groups=["a"])
 
 
 def test_cohort_is_mixed_by_the_weights_used_and_by_size():
