@@ -35,9 +35,9 @@ def model_loss(module: nn.Module, few: Samples, outputs: Any, logits: Tensor) ->
     """
     name, ends = type(module).__name__, hasattr(outputs, "start_logits")
     targets = dict(zip(SPAN, few.targets.T, strict=True)) if ends else {"labels": few.targets.contiguous()}
-    for part in module.modules():
-        if getattr(part, "loss_type", "") is None:
-            part.loss_type = "ForCausalLM"  # type: ignore[assignment]
+    for layer in module.modules():
+        if getattr(layer, "loss_type", "") is None:
+            layer.loss_type = "ForCausalLM"  # type: ignore[assignment]
     reported: Any = getattr(call_module(partial(module, **targets), few.inputs), "loss", None)
     if not isinstance(reported, Tensor) or reported.numel() != 1:
         raise ValueError(f"{name} returns no loss when it is called with labels; give a function (outputs, targets).")
