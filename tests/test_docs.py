@@ -166,6 +166,15 @@ def test_pictures_of_the_gallery_are_those_of_figures_and_fit_on_a_page():
     assert {width for width, _ in sizes.values()} == {1200}
 
 
+def test_pictures_of_the_explorer_are_readable_in_a_column_and_small():
+    paths = sorted((DOCS / "images").glob("explore-*.png"))
+    assert paths
+    for path in paths:
+        with Image.open(path) as picture:
+            assert picture.width <= 1024, f"{path.name}: 13 pixels of text are 8 in a column of 640"
+        assert path.stat().st_size < 400_000
+
+
 @pytest.mark.slow
 def test_no_picture_of_readme_and_docs_is_stale():
     """Settings of runs, options and sources are those that the pictures were made with."""
