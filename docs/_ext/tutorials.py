@@ -1,4 +1,4 @@
-"""The pictures of the landing page and the tutorials: what their pages show is run in an empty folder, and its pictures are taken.
+"""The pictures of the landing page and the tutorials: each page is run in an empty folder, and its pictures are taken.
 
 python docs/_ext/tutorials.py            all five pages, minutes
 python docs/_ext/tutorials.py figure     one (index: the landing page)

@@ -61,8 +61,8 @@ def draw(ds: xr.Dataset) -> Figure:
         ax.lines[-1].set(color="black", linestyle="--", label="limit")
         alarms = panel.first_alarm.stack(run=["algorithm", "seed"]).dropna("run")
         warned = ", ".join(map(style.label, dict.fromkeys(map(str, alarms.algorithm.values))))
-        told = f"alarm: {warned}, round {int(alarms.min())}" if alarms.size else "no alarm"
-        ax.set_title(told, fontsize=style.small(), weight="bold" if alarms.size else "normal")
+        title = f"alarm: {warned}, round {int(alarms.min())}" if alarms.size else "no alarm"
+        ax.set_title(title, fontsize=style.small(), weight="bold" if alarms.size else "normal")
         for alarm in alarms:
             height = float(panel.statistic.sel(algorithm=alarm.algorithm, seed=alarm.seed, round=alarm))
             ax.plot(alarm, np.minimum(height, ax.get_ylim()[1]), "o", mfc="none", mec="black", label="first alarm")
