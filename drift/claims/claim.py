@@ -62,7 +62,7 @@ class Verdict:
 
     @property
     def wording(self) -> str:
-        """The outcome, with why seeds are too few, or with the side of the paper's effect on which the interval lies."""
+        """The outcome, and why seeds are too few, or the side of the paper's effect on which the interval lies."""
         if self.outcome == "too few":
             few = self.interval.number < VERDICT
             return f"too few, {f'fewer than {VERDICT} seeds' if few else 'interval too wide'}"
