@@ -157,13 +157,22 @@ def test_pictures_of_the_gallery_are_those_of_figures_and_fit_on_a_page():
     there = {path.stem: path for path in facts.IMAGES.iterdir()}
     assert there
     assert set(there) <= set(gallery.names()) - set(facts.NOT_DRAWN), "a new figure may wait for make pictures"
-    assert set(there) == set(json.loads(facts.RECORD.read_text())["inches"])
+    assert set(there) == set(json.loads(facts.RECORD.read_text())["seen"])
     assert sum(path.stat().st_size for path in there.values()) < 8_000_000
     sizes = {}
     for name, path in there.items():
         with Image.open(path) as picture:
             sizes[name] = picture.size
     assert {width for width, _ in sizes.values()} == {1200}
+
+
+def test_pictures_of_the_explorer_are_readable_in_a_column_and_small():
+    paths = sorted((DOCS / "images").glob("explore-*.png"))
+    assert paths
+    for path in paths:
+        with Image.open(path) as picture:
+            assert picture.width <= 1024, f"{path.name}: 13 pixels of text are 8 in a column of 640"
+        assert path.stat().st_size < 400_000
 
 
 @pytest.mark.slow
@@ -183,7 +192,7 @@ def test_every_picture_that_a_page_shows_is_made_by_the_one_command_or_measured(
             shown.add((page.parent / target).resolve().relative_to(DOCS / "images").as_posix())
     assert shown
     drawn = {f"gallery/{name}" for name in remake.plan()}
-    lesson = {f"tutorials/tutorial-{name}" for page in DOCS.glob("tutorial-*.md") for name in tutorials.pictures(page)}
+    lesson = {f"tutorials/tutorial-{name}" for page in tutorials.pages() for name in tutorials.pictures(page)}
     assert {name.rpartition(".")[0] for name in shown} <= {*drawn, *remake.MEASURED, *real, *lesson}
     assert {f"tutorials/{path.stem}" for path in tutorials.IMAGES.iterdir()} == lesson
     names = [path.name for path in (DOCS / "images").rglob("*.webp")]
@@ -330,6 +339,8 @@ def test_the_pages_build_without_a_warning(tmp_path):
     assert done.returncode == 0, done.stderr
     pages = {path: path.read_text() for path in (tmp_path / "html").rglob("*.html")}
     assert all(f'id="figure-{name}"' in pages[tmp_path / "html" / "gallery.html"] for name in gallery.names())
+    folded = pages[tmp_path / "html" / "gallery.html"].count("<summary>runs, cost, command</summary>")
+    assert folded == len(gallery.names()), "a card is a small picture, its name and a line"
     assert lost(pages) == []
     assert 'href="_images/surface.png"><img' in pages[tmp_path / "html" / "index.html"], "a picture leads to its file"
 

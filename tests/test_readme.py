@@ -79,3 +79,9 @@ def test_every_command_has_its_help(capsys):
             main([name, "--help"])
         assert not left.value.code, name
     assert "Usage" in capsys.readouterr().out
+
+
+def test_no_line_of_a_block_is_cut_on_the_page_of_a_repository():
+    lines = [line for block in blocks.blocks(README) for line in block.text.splitlines()]
+    assert lines
+    assert [line for line in lines if len(line) > 92] == []  # characters of a column of 830 pixels, less its margins

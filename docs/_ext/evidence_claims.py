@@ -28,7 +28,8 @@ WORDINGS = (
     "equivalent to none, above the paper",
     "equivalent to none, below the paper",
     "equivalent",
-    "too few",
+    "too few, fewer than 3 seeds",
+    "too few, interval too wide",
 )
 """Verdicts in the order of the count."""
 
@@ -110,10 +111,10 @@ def tally(verdicts: Sequence[Verdict], campaign: Plan) -> str:
     lines = []
     for wording in WORDINGS:
         every = [verdict for verdict in tested if verdict.wording == wording]
-        sure = sum(verdict.holm < 0.05 for verdict in every if wording != "too few")
+        few, sure = wording.startswith("too few"), sum(verdict.holm < 0.05 for verdict in every)
         own = sum(not departures(verdict, campaign) for verdict in every)
         if every:
-            lines.append((wording, f"{len(every)}", "" if wording == "too few" else f"{sure}", f"{own}"))
+            lines.append((wording, f"{len(every)}", "" if few else f"{sure}", f"{own}"))
     sure = sum(verdict.holm < 0.05 for verdict in tested if verdict.outcome != "too few")
     own = sum(not departures(verdict, campaign) for verdict in tested)
     lines.append(("all", f"{len(tested)}", f"{sure}", f"{own}"))

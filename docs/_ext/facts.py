@@ -16,7 +16,7 @@ _WRITTEN = {"ima": "IMA", "fedlaw": "FedLAW", "lss": "LSS", "fedeve": "FedEve"}
 
 IMAGES = Path(__file__).parents[1] / "images" / "gallery"
 RECORD = IMAGES.parent / "pictures.json"
-"""What the pictures of the gallery were drawn from, and their widths on paper."""
+"""What the pictures of the gallery were drawn from, and what is seen on them."""
 
 
 def described() -> list[dict[str, Any]]:

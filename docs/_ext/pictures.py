@@ -15,12 +15,13 @@ from sphinx.util.docutils import SphinxDirective
 
 from _ext.facts import IMAGES, NOT_DRAWN, QUESTIONS, RECORD, described, items_of, split
 
-COLUMN = 4.0
-"""Inches; a wider figure takes the whole width of the page, so that all texts have one size."""
+MORE = nodes.raw("", "<details><summary>runs, cost, command</summary>", format="html")
+END = nodes.raw("", "</details>", format="html")
+"""What a card keeps folded: the page is a grid of small pictures, each of which leads to the whole one."""
 
 
 class Pictures(SphinxDirective):
-    """A grid of figures: picture, name, what it shows, where it stands in the paper, what it needs, the command."""
+    """A grid of figures: picture, name, what it shows; folded: its place in a paper, what it needs, the command."""
 
     required_arguments = 1
 
@@ -40,18 +41,18 @@ class Pictures(SphinxDirective):
             record = json.loads(RECORD.read_text(encoding="utf-8"))
             seen = record.get("seen", {}).get(name, shows)
             card += nodes.image(uri=f"/images/gallery/{name}.webp", alt=seen)
-            if record["inches"][name] > COLUMN:
-                card["classes"].append("page-wide")
         else:
             card += nodes.paragraph("", NOT_DRAWN.get(name, "not drawn yet"), classes=["no-picture"])
         card += nodes.paragraph("", "", nodes.strong("", name), classes=["name"])
         card += nodes.paragraph("", f"{shows}.")
+        card += MORE.deepcopy()
         facts = {"paper": items_of(one["papers"]) or items, "needs": one["needs"], "cost": one["cost"]}
         for fact, value in facts.items():
             if value:
                 card += nodes.paragraph("", "", nodes.emphasis("", f"{fact}: "), nodes.Text(value))
         runs = "RUN" if re.match(r"(one|a) run\b", one["needs"]) else "RUNS"
         card += nodes.literal_block("", f"fedscape figures draw {name} {runs}", language="bash")
+        card += END.deepcopy()
         return card
 
 

@@ -4,8 +4,8 @@
     python docs/_ext/remake.py --out out/pictures     again, from runs that are there
 
 trains the runs of `_ext/plan.py`, draws every figure of the gallery from them or from recorded runs, and writes
-docs/images/gallery/NAME.webp and docs/images/pictures.json. That record holds, per picture, its width on paper, what is
-seen in words, and a digest of its runs, of its options and of its sources; `stale` compares it with what stands here.
+docs/images/gallery/NAME.webp and docs/images/pictures.json. That record holds, per picture, what is seen in
+words, and a digest of its runs, of its options and of its sources; `stale` compares it with what stands here.
 Sources are the figure's file and the files that it imports itself. A change further down, which would touch nearly
 every picture, is not seen: draw again after one that changes numbers or looks.
 """
@@ -30,7 +30,7 @@ from PIL import Image  # noqa: E402 - after the path is set
 
 from _ext.facts import IMAGES, NOT_DRAWN, RECORD  # noqa: E402
 from _ext.plan import GROUPS, OPTIONS, RECORDED, planned, recorded  # noqa: E402
-from _ext.web_pictures import inches, web_picture  # noqa: E402
+from _ext.web_pictures import web_picture  # noqa: E402
 from drift.config.experiment import Experiment  # noqa: E402
 from figures import gallery  # noqa: E402
 
@@ -135,14 +135,13 @@ def write(figures: Path) -> None:
 
     shutil.rmtree(IMAGES, ignore_errors=True)
     IMAGES.mkdir(parents=True)
-    widths, seen = {}, {}
+    seen = {}
     for name in plan():
         seen[name] = (figures / f"{name}.alt.txt").read_text(encoding="utf-8").strip()
         with Image.open(figures / f"{name}.png") as picture:
-            widths[name] = inches(picture)
             (IMAGES / f"{name}.webp").write_bytes(web_picture(picture))
     made = {"processor": processor()["name"], "versions": versions()}
-    about = {"inches": widths, "made": made, "pictures": digests(), "seen": seen}
+    about = {"made": made, "pictures": digests(), "seen": seen}
     RECORD.write_text(json.dumps(about, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 

@@ -1,7 +1,7 @@
-"""The pictures of the tutorials: what their pages show is run in an empty folder, and its pictures are taken.
+"""The pictures of the landing page and the tutorials: each page is run in an empty folder, and its pictures are taken.
 
-python docs/_ext/tutorials.py            all four pages, minutes
-python docs/_ext/tutorials.py figure     one
+python docs/_ext/tutorials.py            all five pages, minutes
+python docs/_ext/tutorials.py figure     one (index: the landing page)
 """
 
 from __future__ import annotations
@@ -24,6 +24,11 @@ IMAGES = ROOT / "docs" / "images" / "tutorials"
 """Of pictures whose names begin with tutorial-, as Sphinx renames files that have the name of another one."""
 
 
+def pages() -> list[Path]:
+    """The landing page and the tutorials."""
+    return [ROOT / "docs" / "index.md", *sorted((ROOT / "docs").glob("tutorial-*.md"))]
+
+
 def pictures(page: Path) -> list[str]:
     """Names of the pictures of a page that its own commands make."""
     return re.findall(r"\(images/tutorials/tutorial-([\w-]+)\.webp\)", page.read_text(encoding="utf-8"))
@@ -35,7 +40,7 @@ def make(page: Path) -> None:
         for block in blocks(page):
             if named := re.match(r"# (\w+\.py)\n", block.text):
                 Path(folder, named[1]).write_text(block.text, encoding="utf-8")
-            elif block.language == "bash":
+            elif block.language == "bash" and "pip install" not in block.text:
                 subprocess.run(["bash", "-ec", block.text], cwd=folder, check=True)
         for name in pictures(page):
             drawn = sorted(Path(folder).glob(f"**/{name}.png"), key=lambda path: path.stat().st_mtime_ns)
@@ -45,5 +50,6 @@ def make(page: Path) -> None:
 
 
 if __name__ == "__main__":
-    for path in sorted((ROOT / "docs").glob(f"tutorial-{sys.argv[1] if sys.argv[1:] else '*'}.md")):
-        make(path)
+    for path in pages():
+        if sys.argv[1:] in ([], [path.stem.removeprefix("tutorial-")]):
+            make(path)

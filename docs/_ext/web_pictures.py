@@ -18,8 +18,3 @@ def web_picture(picture: Image.Image) -> bytes:
     written = io.BytesIO()
     opaque.resize(size, Image.Resampling.LANCZOS).save(written, "WEBP", quality=85, method=6)
     return written.getvalue()
-
-
-def inches(picture: Image.Image) -> float:
-    """Width of a picture on paper."""
-    return round(picture.width / picture.info["dpi"][0], 2)

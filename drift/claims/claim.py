@@ -62,12 +62,15 @@ class Verdict:
 
     @property
     def wording(self) -> str:
-        """The outcome, with the side of the paper's effect on which the interval lies, where it excludes it."""
+        """The outcome, and why seeds are too few, or the side of the paper's effect on which the interval lies."""
+        if self.outcome == "too few":
+            few = self.interval.number < VERDICT
+            return f"too few, {f'fewer than {VERDICT} seeds' if few else 'interval too wide'}"
         if self.outcome == "agrees" and self.printed is None:
             return f"{'sign agrees' if self.interval.low > 0 else 'no less'}; no printed effect"
         if self.outcome == "differs" and (decided := self.claim.decision(self.interval, self.printed)[1]) != "printed":
             return f"differs, {'against the claim' if decided == 'none' else 'outside the margin'}"
-        if self.outcome in ("too few", "not tested") or self.claim.test == "same":
+        if self.outcome == "not tested" or self.claim.test == "same":
             return self.outcome
         words = "equivalent to none" if self.outcome == "equivalent" else self.outcome
         if self.printed is None or not self.interval.excludes(self.printed):

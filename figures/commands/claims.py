@@ -48,9 +48,10 @@ def claims(
     is the first of these that applies. "Differs": the interval excludes the paper's effect and all values within the
     margin of it. "Agrees": it contains the paper's effect and lies above zero. "Equivalent to none": it lies within the
     margin. "Agrees": it lies above zero (for "at least as": above minus the margin). "Differs": it lies below. If the
-    claim states no difference, it is equivalent within the margin and differs outside. Otherwise, and below three
-    seeds, the verdict is "too few". "Above" or "below the paper": the interval excludes the paper's effect itself.
-    Without a printed effect, "sign agrees" and "no less" stand for "agrees".
+    claim states no difference, it is equivalent within the margin and differs outside. Otherwise the seeds
+    are "too few": fewer than three, or with an interval too wide for any of these verdicts. "Above" or "below the
+    paper": the interval excludes the paper's effect itself. Without a printed effect, "sign agrees" and "no less" stand
+    for "agrees".
 
     "p, Holm" belongs to the test that decided. It is adjusted for all tests that could decide a claim: of all papers
     with --files, of the papers named for runs. With --claim, the words of a claim and the command that repeats its runs

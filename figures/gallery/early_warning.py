@@ -59,7 +59,11 @@ def draw(ds: xr.Dataset) -> Figure:
         curves.mark_level(ax, float(panel.limit.max()))
         ax.set_xlim(-0.5, float(ds["round"].max()) + 0.5)
         ax.lines[-1].set(color="black", linestyle="--", label="limit")
-        for alarm in panel.first_alarm.stack(run=["algorithm", "seed"]).dropna("run"):
+        alarms = panel.first_alarm.stack(run=["algorithm", "seed"]).dropna("run")
+        warned = ", ".join(map(style.label, dict.fromkeys(map(str, alarms.algorithm.values))))
+        title = f"alarm: {warned}, round {int(alarms.min())}" if alarms.size else "no alarm"
+        ax.set_title(title, fontsize=style.small(), weight="bold" if alarms.size else "normal")
+        for alarm in alarms:
             height = float(panel.statistic.sel(algorithm=alarm.algorithm, seed=alarm.seed, round=alarm))
             ax.plot(alarm, np.minimum(height, ax.get_ylim()[1]), "o", mfc="none", mec="black", label="first alarm")
     return style.key(figure, axs.flat[: len(shown)], title=curves.band(ds))

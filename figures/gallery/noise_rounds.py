@@ -85,8 +85,9 @@ def draw(ds: xr.Dataset) -> Figure:
     if bool(shares.notnull().any()):
         largest = f"largest: {_LOOKS[str(shares.part.values[most])][0]}, {float(shares[most]):.0f} %"
         axs[0, 0].set_title(f"{largest} in round {int(last['round'])}", fontsize=style.small())
-    crossings = [_crossing(last, pair, f"1 to {number}") for pair in ("drift=sampling", "drift=noise")]
-    title = f"{'; '.join(crossings)}; below {threshold:.0e} the scale is linear, as estimates can be negative"
+    equal, noise = (_crossing(last, pair, f"1 to {number}") for pair in ("drift=sampling", "drift=noise"))
+    axs[0, 1].set_title(equal, fontsize=style.small())
+    title = f"{noise}; below {threshold:.0e} the scale is linear, as estimates can be negative"
     return style.key(figure, axs.flat, title=title, columns=5)
 
 

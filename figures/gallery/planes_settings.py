@@ -86,7 +86,7 @@ def draw(ds: xr.Dataset) -> Figure:
             if close:  # the last one leaves a line for the name of the row
                 label = label.replace("last three globals", "last three\nglobals").replace(", round", ",\nround")
             named = style.with_unit(label, plane[variable]) if _planes.OWN_SCALE in label and not close else label
-            is_told = index > 0 and not close and label == first.attrs["label"]  # above
+            is_told = index > 0 and plane.attrs["label"] == first.attrs["label"]  # above
             ax.set_title(named, fontsize=style.small(), pad=2).set_visible(not is_told)
             ax.set_anchor("N")
             if close:
@@ -97,7 +97,7 @@ def draw(ds: xr.Dataset) -> Figure:
         if close:
             letters = int(0.72 * style.width() / (0.57 * style.small() / 72))  # above three of the four maps
             name = style.literal(textwrap.shorten(name, letters, placeholder=" .."))
-            above = 3 + 2.5 * style.small()
+            above = 3 + 2.5 * style.small() * row[0].title.get_visible()
             row[0].annotate(name, (0, 1), (0, above), **_NAME, fontsize=style.small()).set_in_layout(False)
         else:
             row[0].set_ylabel(textwrap.fill(style.literal(name), 20), fontsize=style.small())

@@ -13,6 +13,7 @@ from drift.runs.run import Run
 from figures.axes import curves
 from figures.gallery import _runs, _stack
 from figures.looks import style
+from figures.looks.look import current
 
 NEEDS = "runs of FedLAW (any variant but GWS), or of other methods, with some corrupted clients (clients.corrupted)"
 
@@ -52,12 +53,15 @@ def data(runs: Sequence[Run], *, smooth: int = 3) -> xr.Dataset:
             ratios[panel, name, group, seed] = side.mean("client").transpose("round").values
     axes: dict[str, Sequence[Any]] = {"panel": panels, "algorithm": names, "group": list(_GROUPS), "seed": seeds}
     array = _stack.fill_array(ratios, axes, r"weight $\lambda$ over data share", "1", "round")
+    array.attrs["moving"] = f"moving mean of {smooth} rounds" * (smooth > 1)
     return _stack.name_runs(array.to_dataset(name="weight_ratio"), list(table.values()))
 
 
 def draw(ds: xr.Dataset) -> Figure:
     """A panel per share of corrupted clients on one scale: clean solid, corrupted dashed."""
     count = ds.sizes["panel"]
+    if moving := ds.weight_ratio.attrs.get("moving"):
+        current().remark(moving)
     figure, axs = style.panels(1, count, width=style.WIDE if count > 1 else style.NARROW, height=2.6, sharey=True)
     for ax, panel in zip(axs[0], ds.panel.values, strict=True):
         for name, series in curves.split_algorithms(ds.weight_ratio.sel(panel=panel)):

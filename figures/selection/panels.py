@@ -97,7 +97,7 @@ def _name(ax: Axes, bars: dict[tuple[str, tuple[float, float]], str]) -> str:
     scales = [
         bars.get((mesh.get_cmap().name, mesh.get_clim()), "") for mesh in ax.collections if isinstance(mesh, QuadMesh)
     ]
-    written = (ax.get_title().partition("\n")[0], ax.get_title("left"), ax.get_ylabel(), ax.get_xlabel())
+    written = (ax.get_title(), ax.get_title("left"), ax.get_ylabel(), ax.get_xlabel())
     texts = [" ".join(text.split()) for text in written]
     return ", ".join(filter(None, [*scales, *texts[:2]])) or next(filter(None, texts), "")
 

@@ -149,6 +149,10 @@ def test_a_claim_that_differs_has_the_p_of_the_test_that_says_so(effects, test, 
         (SMALL, "more", 0.3, 0.4, "equivalent to none, below the paper"),
         (THREE, "more", 0.05, 0.21, "agrees, above the paper"),
         (SMALL, "same", 0.3, 99.0, "equivalent"),
+        ({0: 1.0, 1: 1.5}, "more", None, None, "too few, fewer than 3 seeds"),
+        ({0: 0.1, 1: 0.1}, "same", 1.0, None, "too few, fewer than 3 seeds"),
+        ({0: 1.0, 1: -2.0, 2: 1.5, 3: -1.0, 4: 0.5}, "more", None, None, "too few, interval too wide"),
+        (SMALL, "same", 0.28, None, "too few, interval too wide"),
     ],
 )
 def test_the_words_of_a_verdict_name_the_side_and_whether_the_paper_prints_an_effect(

@@ -18,6 +18,7 @@ def test_detectors_without_numbers_are_named_with_what_they_take(tmp_path):
     with look.drawing(look.Look()) as drawn:
         figure = early_warning.draw(ds)
     assert len(figure.axes) == len(ds.detector) - 1
+    assert sum(ax.get_title() == "no alarm" for ax in figure.axes) == int(ds.first_alarm.isnull().sum()) - 1
     (note,) = (note for note in drawn.notes if note.startswith("no numbers in the watched rounds"))
     assert note.endswith(": negative or huge running variances (takes batch normalisation in a recorded run)")
     with look.drawing(look.Look()) as drawn:
@@ -34,6 +35,7 @@ def test_an_alarm_that_is_infinite_has_its_ring_and_a_word_in_a_run_of_one_round
         figure = early_warning.draw(ds)
     (ax,) = figure.axes
     assert ax.get_ylabel() == "log longest / second update"
+    assert ax.get_title().startswith("alarm: ") and ax.get_title().endswith(", round 0")
     (ring,) = (line for line in ax.lines if line.get_label() == "first alarm")
     assert ring.get_xdata() == [0]
     assert ax.get_ylim()[0] < ring.get_ydata()[0] < ax.get_ylim()[1]

@@ -7,6 +7,7 @@ import tiny
 from drift.analyses.rounds.norms_and_weights import aggregation_weights, regularisation_ratio_mean
 from figures import gallery
 from figures import papers as catalogue
+from figures.axes.curves import MOVING
 
 LEARNS = "method=fedlaw", "method.server_epochs=3", "method.server_lr=0.1"
 
@@ -151,6 +152,9 @@ def test_corrupted_clients_are_told_from_clean_ones(spoilt):
     shown = ds.weight_ratio.sel(panel=0.5, algorithm="fedlaw-attentive", group="corrupted", seed=5)
     assert shown.values == pytest.approx(expected)
     assert figure.draw(ds).axes[0].get_title() == "50% of the clients corrupted"
+    picture = figure.draw(figure.data(spoilt, smooth=3))
+    assert {MOVING[line] for line in picture.axes[0].lines if line in MOVING} == {"moving mean of 3 rounds"}
+    assert "moving mean of 3 rounds" in picture.legends[0].get_title().get_text()
 
 
 def test_runs_without_corrupted_clients_are_refused(grown):

@@ -308,6 +308,8 @@ def test_planes_have_a_row_a_method(crossed):
     for row in (laid_out.axes[:4], laid_out.axes[4:8]):
         heights = [ax.get_window_extent().height for ax in row]
         assert min(heights) > 0.8 * max(heights), "white space is below the maps of the row"
+    column = gallery.load("planes-settings").draw(ds, width="column")
+    assert [ax.title.get_visible() for ax in column.axes[:8]] == 4 * [True] + 4 * [False], "said above"
     levels = [tuple(ax.collections[0].levels) for ax in maps]
     assert len({*levels[:3], *levels[4:7]}) == 1, "rows are compared, so client planes have one scale"
     narrow = ds.assign(error=ds.error.where(ds.row == ds.row[0], 0.3 + ds.error / 100))

@@ -285,6 +285,7 @@ def test_intervals_of_noise_leave_the_lines_seen_and_the_largest_share_is_named(
     shares = ds.share.isel(round=-1, fraction=-1)
     percent = f"{100 * float(shares.max()):.0f} % in round {int(ds['round'][-1])}"
     assert figure.axes[0].get_title().replace("\n", " ").endswith(percent)
+    assert figure.axes[1].get_title().replace("\n", " ").startswith("drift of local steps")
     unknown = ds.assign(share=ds.share.where(ds["round"] == 0))
     assert noise_rounds.draw(unknown).axes[0].get_title() == ""
 

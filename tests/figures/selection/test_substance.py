@@ -99,8 +99,8 @@ def test_panels_of_one_title_that_show_the_same_are_counted():
     figure, axs = style.panels(2, 1)
     for ax in axs.flat:
         ax.plot(np.arange(5))
-        ax.set_title("round 2")
-    assert substance.remarks(figure, xr.Dataset(), needs="runs") == ['the 2 panels "round 2" show the same']
+        ax.set_title("clients,\nround 2")
+    assert substance.remarks(figure, xr.Dataset(), needs="runs") == ['the 2 panels "clients, round 2" show the same']
 
 
 def test_a_panel_of_a_grid_is_named_by_its_row_and_column():
