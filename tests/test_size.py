@@ -49,7 +49,7 @@ ROOMS = {
     "figures/commands": 2575,
     "figures/explore": 2420,
     "figures/films": 605,
-    "figures/gallery": 5220,
+    "figures/gallery": 5230,
     "figures/interactive": 525,
     "figures/looks": 630,
     "figures/page": 1475,
