@@ -133,11 +133,11 @@ class Picture {
         parts.push(axis === 0 ? shape("text", { x: px, y: y + height + 13, "text-anchor": "middle" }, text) : shape("text", { x: x - 5, y: py + 4, "text-anchor": "end" }, text));
       }
     });
-    const path = ownPlane(this.shown.view), [along, up] = this.shown.view === "models" ? ["first principal coordinate", "second ↑"] : ["along the first principal component", "the second ↑"];
+    const path = ownPlane(this.shown.view), [along, up] = this.shown.view === "models" ? ["first principal coordinate", "second ↑"] : ["along the first principal component", this.stretch > 1.05 ? `the second ↑, drawn ${written(this.stretch, 2)} times as long` : "the second ↑"];
     if (this.small) parts.push(shape("text", { x: x + width - 5, y: y + height - 6, "text-anchor": "end", class: "axis-name inner" }, path ? "first component →" : "u →"));
     else parts.push(shape("text", { x: x + width, y: y + height + 26, "text-anchor": "end", class: "axis-name" }, path ? along : "distance along u"));
     parts.push(shape("text", { x: x + 6, y: y + 14, class: "axis-name inner" }, path ? up : "v ↑"));
-    this.corner = { x, y, width: 90, height: 20 }; // where the name of the second axis is
+    this.corner = { x, y, width: 6 * up.length + 12, height: 20 }; // where the name of the second axis is
     this.axes.replaceChildren(...parts);
   }
 
