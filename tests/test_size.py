@@ -47,7 +47,7 @@ ROOMS = {
     "figures/assistants": 320,
     "figures/axes": 1585,
     "figures/commands": 2575,
-    "figures/explore": 2420,
+    "figures/explore": 2455,
     "figures/films": 605,
     "figures/gallery": 5230,
     "figures/interactive": 525,

@@ -20,6 +20,7 @@ from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
 from figures.explore.guard import Guard, RefusedRequest, SafeHeaders
 from figures.explore.work.first_scene import stored_scene
+from figures.explore.work.unread_runs import unread_runs
 
 if TYPE_CHECKING:  # the port is open before torch is loaded
     from figures.explore.session import Session
@@ -40,12 +41,14 @@ class WorkspaceOpening:
 
     Args:
         make: Opens it.
-        folders: Of its runs; `first` is their scene until it is open, where they are as they were last time.
+        folders: Of its runs; `first` is their scene until it is open, where they are as they were last time, else
+            `unread` is what is known without it.
     """
 
     def __init__(self, make: Callable[[], Workspace], folders: Sequence[Path] = ()) -> None:
         self._make, self._done = make, threading.Event()
         self.first = stored_scene(folders) if folders else None
+        self.unread = [] if self.first else unread_runs(folders)
         self.workspace: Workspace | None = None
         self.problem = ""
         threading.Thread(target=self._open, name="explore-opening", daemon=True).start()
@@ -140,8 +143,9 @@ class SocketHandler(WebSocketHandler):
             return
         if self.early is not None:
             self.early.append(content)
-            if self.opening.first is not None and isinstance(content, dict) and content.get("ask") == "scene":
-                self._write(json.dumps({"id": content.get("id"), "value": self.opening.first}))  # a second is ignored
+            if isinstance(content, dict) and content.get("ask") == "scene":
+                known = {"rough": self.opening.unread} if self.opening.first is None else {"value": self.opening.first}
+                self._write(json.dumps({"id": content.get("id"), **known}))  # a second value is ignored
         elif self.session is not None:
             self.session.receive(content)
         elif isinstance(content, dict):

@@ -14,7 +14,7 @@ class Asks {
     this.wanted.add(key);
     if (known) this.entries.delete(key);
     if (known && (known.pending || !known.old)) { this.entries.set(key, known); known.turn = this.turn; return known; }
-    const entry = { kind, args, turn: this.turn, pending: true, value: known ? known.value : undefined }; // an old answer stays until the new one is there
+    const entry = { kind, args, turn: this.turn, begun: performance.now(), pending: true, value: known ? known.value : undefined }; // an old answer stays until the new one is there
     this.entries.set(key, entry);
     this.start(key, entry);
     return entry;

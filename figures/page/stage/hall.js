@@ -2,6 +2,7 @@
 
 const NARROW = 1000, SMALL = 300; // px: of a window whose parts are one above the other, and sides of pictures that have little room
 const WORDS = 84, LEAST = 240, BESIDE = 110; // px: title and lines above and below a picture, its least side on a phone, and title and lines beside it
+const LEAST_SHARE = 0.06, STRETCH = 2; // of the longer axis of a path's map that the shorter one has at least, and how much longer than to scale the second one is drawn at most
 
 class Hall {
   constructor(stage) {
@@ -26,19 +27,19 @@ class Hall {
     const elements = this.pictures.slice(0, present.length).map((picture) => picture.element);
     if (elements.some((element, i) => this.element.children[i] !== element) || this.element.children.length !== elements.length) this.element.replaceChildren(...elements);
     this.shown = this.pictures.slice(0, present.length);
-    const side = this.layOut(present.length), ends = present.map(({ at }) => endOf(at.frame)).filter((end) => end && Number.isFinite(end.loss)), losses = alike(ends.map((end) => end.loss));
+    const flat = Math.max(LEAST_SHARE, ...present.map(({ surface, at }, i) => (surface && !surface.empty && at.frame ? sharesOf(state.view, surface, halfOf(i))[1] : LEAST_SHARE))), { side, stretch } = this.layOut(present.length, state.view === "path" ? flat : 1), ends = present.map(({ at }) => endOf(at.frame)).filter((end) => end && Number.isFinite(end.loss)), losses = alike(ends.map((end) => end.loss));
     this.losses = new Map(ends.map((end, i) => [end, losses[i]]));
     present.forEach(({ run, other, surface, at }, i) => {
       const old = before && before[i].surface, whole = surface && !surface.empty;
       const moving = whole && old && !old.empty && old.log === surface.log && tween ? new Between(old, surface, share) : surface;
       const small = whole && !ownPlane(state.view) && common.each[i] < 0.4 * halfOf(i);
       this.shown[i].draw({ run, other, at, frame: whole ? at.frame : null, surface: moving, fine: whole ? moving.fine : null, scale: this.scales[other ? "difference" : "value"], half: halfOf(i),
-        view: ownPlane(state.view) ? state.view : state.view === "relief" && stage.painter.gl ? "relief" : "map", fade: tween ? share : 1, words: this.words({ run, other, at, surface, small }) }, side);
+        view: ownPlane(state.view) ? state.view : state.view === "relief" && stage.painter.gl ? "relief" : "map", fade: tween ? share : 1, words: this.words({ run, other, at, surface, small }) }, side, stretch);
     });
     this.legend(present);
     this.about.textContent = !present.some(({ at }) => at.frame) ? "" : state.view === "models" ? aboutModels(present[0].at.frame, state.round)
       : state.view === "path" ? "Dots: the global model after each round; the pink one is that on the stage."
-      : "Dots: clients, pale ones off the plane. Arrows: to their weighted mean, the aggregate. Square: start; black dot: end of the round.";
+      : `Dots: clients, pale ones off the plane. Arrows: to their weighted mean, the aggregate. Square: start; ${state.view === "difference" ? `large dot: end of the round. On a difference the marks of both runs have their colours.${present.some(({ run, other }) => other && run.colour === other.colour) ? ` Rings are those of ${stage.named(stage.looked)}.` : ""}` : "black dot: end of the round."}`;
   }
 
   words({ run, other, at, surface, small }) {
@@ -56,18 +57,20 @@ class Hall {
   progress() { for (const picture of this.shown || []) picture.showProgress(); }
 
   // Places the pictures in rows so that they are as large as can be, more than two with their words beside them where they
-  // are larger so; the side of one, px.
-  layOut(number) {
+  // are larger so. flat: the height of a map, of its width. The side of a square that holds one, px, and how much longer than
+  // to scale the second axis is then drawn.
+  layOut(number, flat) {
     const wide = this.element.clientWidth, phone = innerWidth < NARROW, above = this.element.getBoundingClientRect().top - this.stage.root.getBoundingClientRect().top;
     const tall = phone ? Math.max(innerHeight - above - this.stage.line.element.offsetHeight - 26, LEAST) + WORDS : Math.max(this.element.clientHeight, 0);
-    const side = (columns, beside) => Math.min((wide - 14 * (columns - 1)) / columns - (beside ? BESIDE : 0), (tall + 14) / (phone ? 1 : Math.ceil(number / columns)) - 14 - (beside ? 0 : WORDS));
+    const high = (columns, beside) => (tall + 14) / (phone ? 1 : Math.ceil(number / columns)) - 14 - (beside ? 0 : WORDS), rim = MARGIN.left + MARGIN.right;
+    const side = (columns, beside) => Math.min((wide - 14 * (columns - 1)) / columns - (beside ? BESIDE : 0), (high(columns, beside) - rim * (1 - flat)) / flat);
     const best = (beside) => Array.from({ length: number }, (_, i) => i + 1).reduce((a, b) => (side(b, beside) > side(a, beside) + 4 ? b : a), 1);
     const beside = !phone && number > 2 && side(best(true), true) > side(best(false), false) + 20, columns = phone ? (wide > 620 ? Math.min(number, 2) : 1) : best(beside);
     const drawn = Math.floor(Math.min(Math.max(side(columns, beside), 160), wide));
     this.element.style.gridTemplateColumns = `repeat(${columns}, ${beside || (phone && columns === 1) ? Math.floor((wide - 14 * (columns - 1)) / columns) : drawn}px)`;
     this.element.style.setProperty("--side", `${drawn}px`);
     this.element.classList.toggle("beside", beside);
-    return drawn;
+    return { side: drawn, stretch: Math.max(Math.min((high(columns, beside) - rim) / ((drawn - rim) * flat), STRETCH, 1 / flat), 1) };
   }
 
   // The colours and what they stand for.
@@ -88,6 +91,9 @@ class Hall {
     }));
   }
 }
+
+// Parts of the longer axis, across and up, that a map takes: that of a path is as flat as the path.
+function sharesOf(view, { u, v }, half) { return view === "path" ? [u, v].map(([low, high]) => Math.min(Math.max((high - low) / (2 * half), LEAST_SHARE), 1)) : [1, 1]; }
 
 // How good the mean to take from a map of models is, and the basins' barriers.
 function meansOf({ marks, run, taken, last, split, barriers, diverged }, stage) {

@@ -2,8 +2,19 @@
 
 const isGone = ({ state, note }) => state === "damaged" && /^run \S+ is gone: /.test(note); // its folder was deleted
 
+// How long it took to open the runs, or the first map of one, in this browser: the next time that is said meanwhile.
+function tookOf(key, begun) {
+  const seconds = (performance.now() - begun) / 1000;
+  if (seconds > 1) { try { localStorage.setItem(`fedscape ${key}`, String(Math.round(seconds))); } catch { /* a frame without a memory */ } }
+}
+function lastTime(key) {
+  let seconds = null;
+  try { seconds = localStorage.getItem(`fedscape ${key}`); } catch { /* a frame without a memory */ }
+  return /^\d+$/.test(seconds ?? "") ? `, about ${seconds} s as last time` : "";
+}
+
 class Landscapes {
-  constructor(stage) { this.stage = stage; this.surfaces_ = new WeakMap(); this.last = new Map(); this.identities = new Map(); }
+  constructor(stage) { this.stage = stage; this.surfaces_ = new WeakMap(); this.last = new Map(); this.identities = new Map(); this.timed = new Set(); }
 
   // Rounds of a run that have or can have a landscape.
   rounds(run) {
@@ -58,12 +69,13 @@ class Landscapes {
     if (!this.stage.link || (run.shown[round] && this.plain(run))) return { frame: run.shown[round], round };
     const entry = this.stage.asks.want("landscape", this.question(run, round)), frame = entry.value || entry.rough;
     if (frame) {
+      if (!this.timed.has(run.key)) { this.timed.add(run.key); tookOf(run.key, entry.begun); }
       if (wanted === this.stage.state.round) this.last.set(run.key, { frame, round }); // not what is asked for ahead
       return { frame, round, rough: !entry.value, pending: entry.pending ? entry : null };
     }
     if (entry.error) return { frame: null, round, absent: entry.error };
     const old = this.last.get(run.key);
-    return old ? { ...old, stale: true, coming: round, pending: entry } : { frame: null, round, pending: entry, absent: `Evaluating the landscape of round ${round} ...` };
+    return old ? { ...old, stale: true, coming: round, pending: entry } : { frame: null, round, pending: entry, absent: `Computing the map of round ${round}: ${this.stage.state.points} x ${this.stage.state.points} models${lastTime(run.key)} ...` };
   }
 
   // Whether the landscape asked for is the one that a scene has.

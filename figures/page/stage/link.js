@@ -82,15 +82,27 @@ function takePictures(view, root, send) {
   wait();
 }
 
+// The page until the runs are open: their names and the accuracies that they recorded.
+function opening(root, line, runs) {
+  const dark = matchMedia("(prefers-color-scheme: dark)").matches, range = rangeOf(runs.flatMap((run) => run.accuracies)), most = Math.max(1, ...runs.map((run) => run.accuracies.length - 1)), any = Number.isFinite(range[0]);
+  for (const run of runs) Object.assign(run, { shade: shadeOf(run.colour, dark), dash: [], curves: { accuracy: run.accuracies } });
+  const card = (run) => make("li", { class: "card on" }, make("div", { class: "card-head" }, swatch(run), make("span", { class: "name" }, run.label)), sparkline(run, range), make("p", { class: "small" }, `${run.name} · ${run.done} of ${run.planned} rounds`));
+  const curve = ({ accuracies, shade }) => shape("path", { d: pathOf(accuracies.map((value, i) => [(600 * i) / most, 197 - (194 * (value - range[0])) / (range[1] - range[0] || 1)])), fill: "none", stroke: shade, "stroke-width": 1.8, "vector-effect": "non-scaling-stroke" });
+  const chart = any ? [make("p", { class: "small" }, `Test accuracy, ${range.map((value) => `${(100 * value).toFixed(0)} %`).join(" to ")}, of rounds 0 to ${most}`), shape("svg", { viewBox: "0 0 600 200", preserveAspectRatio: "none", role: "img", "aria-label": "Test accuracy of the runs over the rounds" }, ...runs.map(curve))] : [];
+  line.textContent = `Opening ${runs.length} run${runs.length === 1 ? "" : "s"}${lastTime("opening")}. Then the first map is computed ...`;
+  root.replaceChildren(make("nav", { class: "rail", "aria-label": "Runs" }, make("p", { class: "brand" }, "fedscape"), make("ul", {}, ...runs.map(card))), make("main", { class: "still" }, make("div", { class: "centre beginning" }, line, ...chart)));
+}
+
 // Begins the page: the scene, then the stage; a line where there is none, or where the connection is lost. The host of
 // the page, if it has one, is a cell of a notebook (explore/widget.js) with a connection and an address of its own.
 function begin(root, line, alert) {
-  const host = window.frameElement && window.frameElement.host, link = new Link(host ? host.connect : webSocket);
+  const begun = performance.now(), host = window.frameElement && window.frameElement.host, link = new Link(host ? host.connect : webSocket);
   if (host) link.address = host.address;
   else if (location.search) history.replaceState(null, "", location.pathname + location.hash); // the token, which the cookie stands for now
   let view = null;
-  const show = () => link.ask("scene").then((scene) => {
+  const show = () => link.ask("scene", {}, { onRough: (runs) => { if (!view && runs.length) opening(root, line, runs); } }).then((scene) => {
     if (view) return;
+    tookOf("opening", begun);
     if (scene.runs.length) { root.view = view = stage(root, scene, link); if (host) takePictures(view, root, host.picture); return; }
     line.textContent = scene.none_yet;
   }).catch((reason) => { line.textContent = reason.message; });

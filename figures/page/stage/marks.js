@@ -1,6 +1,6 @@
 // The models on a picture: arrows to their aggregate and a mark with a name for each, or the way of the global model.
 
-const NEAR = 7; // px within which two marks are one
+const NEAR = 7, APART = 34; // px within which two marks are one, and between two rounds of a path that have labels
 const KINDS = { start: "start: what the clients received", aggregate: "aggregate: weighted mean of the clients", end: "end: the global model after the round", mix: "your weights: the clients with the weights of the card" };
 const TEXTS = { mix: "your weights" };
 
@@ -17,16 +17,25 @@ class Marks {
     const focus = document.activeElement, active = focus && this.element.contains(focus) ? focus.dataset.mark : null;
     if (view === "path") this.path(frame);
     else if (view === "models") this.models(frame);
+    else if (scale.difference) this.difference();
     else {
-      const mix = run.key === state.look && !at.stale && !scale.difference ? this.stage.mixMark : null;
-      this.round(scale.difference ? [] : [...frame.marks, ...(mix ? [mix] : [])]);
+      const mix = run.key === state.look && !at.stale ? this.stage.mixMark : null;
+      this.round([...frame.marks, ...(mix ? [mix] : [])]);
     }
     this.element.style.opacity = this.arrows.style.opacity = at.stale ? null : fade;
     if (active) [...this.element.children].find((one) => one.dataset.mark === active)?.focus();
   }
 
-  // Models of a round: arrows from the start and the clients to their aggregate.
-  round(marks) {
+  // Models of both runs of a difference, those of each in its colour; where that is one, rings are those of the run that is subtracted.
+  difference() {
+    const { run, other, at } = this.picture.shown, boxes = [], named = []; // named: [text, place], so that two equal ones are not side by side
+    const both = [[other, this.stage.land.frame(other)], [run, at]].map(([one, { frame }]) => { this.round(frame.marks, { run: one, frame, boxes, named, ring: one === other && one.colour === run.colour }); return [[...this.arrows.children], [...this.element.children]]; });
+    [this.arrows, this.element].forEach((element, i) => element.replaceChildren(...both.flatMap((parts) => parts[i])));
+    oneStop(this.element, ".mark");
+  }
+
+  // Models of a round: arrows from the start and the clients to their aggregate; `of`: the run, of a difference.
+  round(marks, of = null) {
     const { surface } = this.picture.shown, seen = (u, v) => this.picture.seen(u, v);
     const to = marks.find((mark) => mark.kind === "aggregate");
     const places = marks.map((mark) => ({ mark, at: seen(mark.u, mark.v), inside: surface.inside(mark.u, mark.v) })).filter((one) => one.inside);
@@ -37,35 +46,37 @@ class Marks {
       const way = Array.from({ length: 25 }, (_, i) => seen(mark.u + (i / 24) * (to.u - mark.u), mark.v + (i / 24) * (to.v - mark.v)));
       const path = pathOf(shortened(way, target.at, 9));
       const strong = mark.kind === "client" && Number(mark.name.slice(7)) === this.stage.state.client;
-      lines.push(shape("path", { d: path, class: "way halo" }), shape("path", { d: path, class: `way ${mark.kind}${strong ? " strong" : ""}`, "marker-end": `url(#${this.stage.id("head")})` }));
+      lines.push(shape("path", { d: path, class: "way halo" }), tinted(shape("path", { d: path, class: `way ${mark.kind}${strong ? " strong" : ""}`, "marker-end": `url(#${this.stage.id("head")})` }), of));
     }
     this.arrows.replaceChildren(...lines);
     const end = places.find((one) => one.mark.kind === "end");
     const tiny = 1e-6 * this.picture.shown.half; // one model, not two whose marks are near
     const same = end && target && Math.hypot(end.mark.u - to.u, end.mark.v - to.v) < tiny && Math.abs(end.mark.away - to.away) < tiny;
-    const boxes = places.map(({ at }) => ({ x: at[0] - 7, y: at[1] - 7, width: 14, height: 14 }));
+    const boxes = of ? of.boxes : [];
+    boxes.push(...places.map(({ at }) => ({ x: at[0] - 7, y: at[1] - 7, width: 14, height: 14 })));
     const order = (mark) => ["client", "start", "aggregate", "end", "mix"].indexOf(mark.kind);
     const items = places.filter((one) => !(same && one === target)).sort((a, b) => order(a.mark) - order(b.mark));
-    const drawn = new Map((this.picture.small ? [...items].reverse() : items).map((item) => [item, this.mark(item.mark, item.at, boxes, same && item.mark.kind === "end")]));
+    const drawn = new Map((this.picture.small ? [...items].reverse() : items).map((item) => [item, this.mark(item.mark, item.at, boxes, same && item.mark.kind === "end", of)]));
     this.element.replaceChildren(...items.map((item) => drawn.get(item)));
     oneStop(this.element, ".mark");
   }
 
-  mark(mark, [x, y], boxes, both) {
+  mark(mark, [x, y], boxes, both, of) {
     const { shown, side } = this.picture, client = mark.kind === "client" ? Number(mark.name.slice(7)) : null, off = mark.away > 1e-6 * shown.half;
     const picked = client !== null && client === this.stage.state.client;
-    const one = client === null ? null : shown.frame.cohort.find((other) => other.id === client), held = one && heldWords(one, this.stage);
+    const one = client === null ? null : (of ? of.frame : shown.frame).cohort.find((other) => other.id === client), held = one && heldWords(one, this.stage);
     const holds = one ? `; ${one.samples} samples${held && `, labels ${held}`}` : "";
     const loss = shown.at.rough || (mark.kind === "mix" && mark.loss === null) ? "" : `${shown.words.metric === "loss" ? "loss" : `${this.stage.splitWords()} loss`} ${written(mark.loss)}; `;
-    const words = `${client === null ? KINDS[mark.kind] : mark.name}; ${loss}${off ? `${written(mark.away, 2)} from the plane` : "on the plane"}${holds}`;
+    const words = `${of ? `${this.stage.named(of.run)}, ` : ""}${client === null ? KINDS[mark.kind] : mark.name}; ${loss}${off ? `${written(mark.away, 2)} from the plane` : "on the plane"}${holds}`;
     const body = { start: () => shape("rect", { x: x - 5, y: y - 5, width: 10, height: 10, rx: 1.5 }),
       aggregate: () => shape("path", { d: `M${x} ${y - 7}L${x + 7} ${y}L${x} ${y + 7}L${x - 7} ${y}Z` }),
       mix: () => shape("path", { d: `M${x} ${y - 9}L${x + 3} ${y - 3}L${x + 9} ${y}L${x + 3} ${y + 3}L${x} ${y + 9}L${x - 3} ${y + 3}L${x - 9} ${y}L${x - 3} ${y - 3}Z` }),
-      end: () => shape("circle", { cx: x, cy: y, r: 6 }), client: () => shape("circle", { cx: x, cy: y, r: 5.5 }) }[mark.kind]();
+      end: () => shape("circle", { cx: x, cy: y, r: of ? 7.5 : 6 }), client: () => shape("circle", { cx: x, cy: y, r: of ? 4.5 : 5.5 }) }[mark.kind]();
     const frame = shown.view === "relief" ? { x: 0, y: 0, width: side, height: side } : this.picture.box, long = both && side > 300 && freePlace(x, y, 7.3 * 15, boxes, frame, null);
-    const text = client === null ? (long ? "end = aggregate" : TEXTS[mark.kind] || mark.kind) : String(client), wide = 7.3 * text.length, some = mark.kind !== "end" && !picked ? null : undefined, place = long || freePlace(x, y, wide, boxes, frame, some);
+    const text = client === null ? (long ? "end = aggregate" : TEXTS[mark.kind] || mark.kind) : String(client), wide = 7.3 * text.length, some = of || (mark.kind !== "end" && !picked) ? null : undefined, again = of && of.named.some(([one, at]) => one === text && Math.hypot(at[0] - x, at[1] - y) < 2 * APART), place = again ? null : long || freePlace(x, y, wide, boxes, frame, some);
+    if (of && place) of.named.push([text, [x, y]]);
     const pick = pressed(() => (client === null ? this.stage.pickPoint([mark.u, mark.v]) : this.stage.pickClient(client)));
-    return shape("g", { class: `mark ${mark.kind}${off ? " off" : ""}${picked ? " picked" : ""}`, role: "button", "aria-pressed": client === null ? null : String(picked), "aria-label": words, "data-mark": mark.name, ...pick }, shape("title", {}, words), body, place && shape("text", { x: place.x, y: place.y + 11 }, text));
+    return shape("g", { class: `mark ${mark.kind}${off ? " off" : ""}${picked ? " picked" : ""}`, role: "button", "aria-pressed": client === null ? null : String(picked), "aria-label": words, "data-mark": of ? `${mark.name} of ${of.run.key}` : mark.name, ...pick }, shape("title", {}, words), tinted(body, of, "fill"), place && shape("text", { x: place.x, y: place.y + 11 }, text));
   }
 
   // The model of a path or map that is nearest to a place, within 20 px.
@@ -115,22 +126,22 @@ class Marks {
 
   // The global models of all rounds, joined; a click on one shows its round. One stop of the keyboard.
   path(frame) {
-    const { side } = this.picture, { state } = this.stage, marks = frame.marks.filter((mark) => mark.kind === "round"), places = marks.map((mark) => ({ mark, at: this.picture.seen(mark.u, mark.v) }));
+    const { state } = this.stage, marks = frame.marks.filter((mark) => mark.kind === "round"), places = marks.map((mark) => ({ mark, at: this.picture.seen(mark.u, mark.v) }));
     const nearest = this.stage.land.nearest(state.round, marks.map((mark) => mark.round)), now = places.find(({ mark }) => mark.round === nearest);
     const until = places.filter((one) => one.mark.round <= state.round).map((one) => one.at), line = pathOf(places.map((one) => one.at));
     this.arrows.replaceChildren(shape("path", { d: line, class: "way halo" }), shape("path", { d: line, class: "way coming" }), shape("path", { d: pathOf(until), class: "way went" }));
-    const every = Math.max(1, Math.ceil(places.length / (side / 24))), boxes = places.map(({ at: [x, y] }) => ({ x: x - 5, y: y - 5, width: 10, height: 10 }));
-    const order = [now, places[0], places[places.length - 1], ...places.filter((_, i) => i % every === 0)].filter(Boolean), labels = new Map();
-    for (const { mark, at: [x, y] } of order) {
-      if (labels.has(mark)) continue;
-      const place = freePlace(x, y, 7.3 * String(mark.round).length, boxes, this.picture.box, null);
-      if (place) labels.set(mark, place);
+    const every = roundStep(Math.max(places.length / 8, 1)), boxes = [this.picture.corner, ...places.map(({ at: [x, y] }) => ({ x: x - 5, y: y - 5, width: 10, height: 10 }))];
+    const order = [now, places[0], places[places.length - 1], ...places.filter(({ mark }) => mark.round % every === 0)].filter(Boolean), labels = new Map();
+    const far = ([x, y]) => [...labels.values()].every(({ at }) => Math.hypot(at[0] - x, at[1] - y) > APART);
+    for (const { mark, at } of order) {
+      const words = mark === now.mark ? `round ${mark.round}` : String(mark.round), place = far(at) && freePlace(...at, 7.3 * words.length, boxes, this.picture.box, null);
+      if (place) labels.set(mark, { ...place, at, words });
     }
     this.element.replaceChildren(...places.map(({ mark, at: [x, y] }) => {
       const here = now && mark === now.mark, place = labels.get(mark);
       const words = this.wordsOf(mark), go = pressed(() => this.pick(mark));
       return shape("g", { class: `mark round${here ? " now" : ""}`, role: "button", "aria-pressed": String(here), "aria-label": words, "data-mark": mark.name, ...go },
-        shape("title", {}, words), shape("circle", { cx: x, cy: y, r: here ? 7 : 3.6 }), place && shape("text", { x: place.x, y: place.y + 11 }, mark.round === 0 ? "0" : String(mark.round)));
+        shape("title", {}, words), shape("circle", { cx: x, cy: y, r: here ? 7 : 3.6 }), place && shape("text", { x: place.x, y: place.y + 11 }, place.words));
     }));
     oneStop(this.element, ".mark");
   }
@@ -145,6 +156,13 @@ function hullOf(points) {
 
 // What makes an element of a drawing a button: a click, Enter, the space bar.
 const pressed = (act) => ({ click: act, keydown: (event) => { if (["Enter", " "].includes(event.key)) { event.preventDefault(); event.stopPropagation(); act(); } } });
+
+// A part of a drawing in the colour of a run; as it is where there is none.
+function tinted(part, of, how = "stroke") {
+  if (of && of.ring && how === "fill") Object.assign(part.style, { fill: "#fff", stroke: of.run.shade, strokeWidth: 3 });
+  else if (of) part.style[how] = of.run.shade;
+  return part;
+}
 
 // A path without its last part, so that an arrow ends beside its target.
 function shortened(way, [x, y], by) {

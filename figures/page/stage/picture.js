@@ -1,7 +1,6 @@
 // One picture of the stage: the landscape of a run, or a difference to another, with its models as marks.
 
 const MARGIN = { left: 36, top: 6, right: 8 }, SMALL_MARGIN = { left: 30, top: 3, right: 2 }; // px around a map, for its axes
-const LEAST_SHARE = 0.06; // of the longer axis of a path's map that the shorter one has at least
 
 class Picture {
   constructor(stage) {
@@ -22,7 +21,8 @@ class Picture {
   }
 
   // shown: {run, other, at, frame, surface, fine, scale, half, view, fade, words}; frame null: `words` say why.
-  draw(shown, side) {
+  // side: of a square one, px; stretch: how much longer than to scale the second axis of a path is.
+  draw(shown, side, stretch) {
     this.shown = shown;
     const { run, other, frame, words, at } = shown;
     const named = (one, ...parts) => make("span", { class: "named" }, parts[0], swatch(one), make("b", { title: fullName(one) }, one.label), make("span", { class: "seed" }, this.stage.seedOf(one)), parts.slice(1));
@@ -37,20 +37,23 @@ class Picture {
     this.note.hidden = Boolean(frame);
     this.reading.hidden = !frame;
     this.note.replaceChildren(...(frame ? [] : [words.absent, words.act && " ", words.act].filter(Boolean)));
-    this.note.style.maxWidth = `${side}px`;
+    this.note.classList.toggle("coming", Boolean(at.pending));
+    Object.assign(this.note.style, { maxWidth: `${side}px`, height: at.pending ? `${side}px` : "" });
     if (!frame) { this.reading.textContent = ""; return; }
     this.side = side;
-    this.shares = shown.view === "path" ? [shown.surface.u, shown.surface.v].map(([low, high]) => Math.min(Math.max((high - low) / (2 * shown.half), LEAST_SHARE), 1)) : [1, 1];
-    this.plate.style.width = this.canvas.style.height = this.over.style.height = `${side}px`;
-    this.plate.style.height = `${side - this.spared}px`;
-    const pixels = Math.round(side * Math.min(devicePixelRatio || 1, 2));
-    if (this.canvas.width !== pixels) this.canvas.width = this.canvas.height = pixels;
-    this.over.setAttribute("viewBox", `0 0 ${side} ${side}`);
+    this.shares = sharesOf(shown.view, shown.surface, shown.half);
+    this.stretch = shown.view === "path" ? stretch : 1;
+    this.shares[1] *= this.stretch;
+    this.tall = side - this.extent * (1 - this.shares[1]);
+    Object.assign(this.plate.style, { width: `${side}px`, height: `${this.tall}px` });
+    const pixels = [side, this.tall].map((part) => Math.round(part * Math.min(devicePixelRatio || 1, 2)));
+    if (this.canvas.width !== pixels[0] || this.canvas.height !== pixels[1]) { [this.canvas.width, this.canvas.height] = pixels; this.mapped = null; }
+    this.over.setAttribute("viewBox", `0 0 ${side} ${this.tall}`);
     this.middle = ownPlane(shown.view) ? [shown.surface.u, shown.surface.v].map(([low, high]) => (low + high) / 2) : [0, 0];
     const spot = shown.view === "relief" ? { x: 0, y: 0, width: side, height: side } : this.box;
     fill(this.ground, { ...spot, "aria-label": `${words.label} Arrow keys ${ownPlane(shown.view) ? "step through the rounds" : "move the point"}${shown.view === "relief" ? ", with Shift they turn the relief" : ""}.` });
     if (shown.view === "relief") this.drawRelief();
-    else this.drawMap(pixels / side);
+    else this.drawMap(pixels[0] / side);
     this.marks.draw();
     this.follow();
   }
@@ -59,7 +62,6 @@ class Picture {
 
   get margins() { return this.small ? SMALL_MARGIN : MARGIN; }
   get extent() { return this.side - this.margins.left - this.margins.right; } // px of the longer axis
-  get spared() { return this.extent * (1 - this.shares[1]); } // px below a map that is flat
 
   // The axes' rectangle, px: that of the map of a path, else a square.
   get box() {
@@ -77,7 +79,7 @@ class Picture {
     const { half, view, scale, surface } = this.shown, side = this.side;
     if (view !== "relief") {
       const { x, y, width, height: tall } = this.box, [right, up] = this.middle;
-      return [x + width / 2 + ((u - right) / (2 * half)) * this.extent, y + tall / 2 + ((up - v) / (2 * half)) * this.extent];
+      return [x + width / 2 + ((u - right) / (2 * half)) * this.extent, y + tall / 2 + ((up - v) / (2 * half)) * this.extent * this.stretch];
     }
     const own = height === undefined ? surface.height(u, v) : height;
     const share = Number.isFinite(own) ? (own - scale.low) / (scale.high - scale.low) : 0;
@@ -87,7 +89,7 @@ class Picture {
   }
 
   drawMap(ratio) {
-    const { fine, surface, scale, half } = this.shown, { box } = this, seen = [fine, surface, scale.low, scale.high, scale.table, scale.count, half, this.side, ratio, ...this.middle];
+    const { fine, surface, scale, half } = this.shown, { box } = this, seen = [fine, surface, scale.low, scale.high, scale.table, scale.count, half, this.side, ratio, this.stretch, ...this.middle];
     if (this.mapped && seen.every((part, i) => part === this.mapped[i])) return; // it is drawn already
     this.mapped = seen;
     const pen = this.canvas.getContext("2d");
@@ -121,18 +123,21 @@ class Picture {
   }
 
   drawAxes(half, { x, y, width, height }) {
-    const parts = [shape("rect", { x, y, width, height, class: "edge" })], step = Math.min(roundStep((2 * half) / Math.min(this.extent / (this.small ? 44 : 34), 9)), half); // three ticks at least;
+    const parts = [shape("rect", { x, y, width, height, class: "edge" })], px = this.small ? 44 : 34, whole = 2 * half;
     this.middle.forEach((middle, axis) => {
+      const drawn = this.extent * (axis ? this.stretch : 1), own = (whole * this.shares[axis] * this.extent) / drawn; // px of `whole`, and what of it this axis has
+      const step = Math.max(Math.min(roundStep(whole / Math.min(drawn / px, 9)), roundStep(own / 5)), roundStep((whole * (axis ? 14 : 30)) / drawn)); // three ticks where they have room
       for (let at = Math.ceil((middle - half) / step) * step; at <= middle + half; at += step) {
         const text = written(Math.abs(at) < step / 1e6 ? 0 : at, 2).replace("-", "−"), [px, py] = this.seen(at, at), wide = 3.2 * text.length;
         if (axis === 0 ? px - wide < x || px + wide > x + width + 8 : py < y + 5 || py > y + height - 5) continue; // it would lie beside its axis
         parts.push(axis === 0 ? shape("text", { x: px, y: y + height + 13, "text-anchor": "middle" }, text) : shape("text", { x: x - 5, y: py + 4, "text-anchor": "end" }, text));
       }
     });
-    const path = ownPlane(this.shown.view), [along, up] = this.shown.view === "models" ? ["first principal coordinate", "second ↑"] : ["along the first principal component", "the second ↑"];
+    const path = ownPlane(this.shown.view), [along, up] = this.shown.view === "models" ? ["first principal coordinate", "second ↑"] : ["along the first principal component", this.stretch > 1.05 ? `the second ↑, drawn ${written(this.stretch, 2)} times as long` : "the second ↑"];
     if (this.small) parts.push(shape("text", { x: x + width - 5, y: y + height - 6, "text-anchor": "end", class: "axis-name inner" }, path ? "first component →" : "u →"));
     else parts.push(shape("text", { x: x + width, y: y + height + 26, "text-anchor": "end", class: "axis-name" }, path ? along : "distance along u"));
     parts.push(shape("text", { x: x + 6, y: y + 14, class: "axis-name inner" }, path ? up : "v ↑"));
+    this.corner = { x, y, width: 6 * up.length + 12, height: 20 }; // where the name of the second axis is
     this.axes.replaceChildren(...parts);
   }
 
@@ -173,10 +178,10 @@ class Picture {
   // Coordinates below a place on the screen; on a relief of the first surface point that the line of sight meets.
   under(event) {
     const box = this.over.getBoundingClientRect(), { half, view, surface, scale } = this.shown;
-    const [px, py] = [((event.clientX - box.left) / box.width) * this.side, ((event.clientY - box.top) / box.height) * this.side];
+    const [px, py] = [((event.clientX - box.left) / box.width) * this.side, ((event.clientY - box.top) / box.height) * this.tall];
     if (view !== "relief") {
       const { x, y, width, height } = this.box, [right, up] = this.middle;
-      return [right + ((px - x - width / 2) / this.extent) * 2 * half, up - ((py - y - height / 2) / this.extent) * 2 * half];
+      return [right + ((px - x - width / 2) / this.extent) * 2 * half, up - ((py - y - height / 2) / (this.extent * this.stretch)) * 2 * half];
     }
     const { right, up } = this.stage.camera.axes, { tall } = this.stage.camera.look;
     const a = (2 * (px / this.side) - 1) / ZOOM, b = (1 - 2 * (py / this.side)) / ZOOM - 0.02;

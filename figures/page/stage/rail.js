@@ -18,7 +18,8 @@ class Rail {
     this.list = make("ul", {});
     this.work = make("div", { class: "jobs" });
     const rest = document.getElementById("summary") ? make("a", { class: "more", href: "#summary" }, "Tables and curves ↓") : stage.link ? make("a", { class: "more", href: `#${stage.id("figures")}`, click: (event) => { event.preventDefault(); stage.gallery.element.scrollIntoView(); } }, "Figures ↓") : null;
-    this.element = make("nav", { class: "rail", "aria-label": "Runs" }, this.brand, this.title, make("div", { class: "row" }, button({ click: () => stage.tour.go(1) }, "Tour"), save), this.said, this.few, this.filter, this.list, this.work, rest);
+    this.element = make("nav", { class: "rail", "aria-label": "Runs" }, this.brand, this.title, make("div", { class: "row" }, button({ click: () => stage.tour.go(1) }, "Tour"), save, rest), this.said, this.few, this.filter, this.list, this.work);
+    new ResizeObserver(() => this.element.style.setProperty("--long", `${this.element.offsetHeight}px`)).observe(this.element);
   }
 
   // How far a file is, and what ends it; it is said until the next one.
@@ -58,7 +59,8 @@ class Rail {
     const seed = many && !stage.link ? make("p", { class: "small" }, `Landscapes${stage.seedOf(run).replace(",", " of")}`) : many && make("label", { class: "small" }, "Landscapes of seed ", picker(`Seed of ${run.label}`, run.names.map((one) => [one.name, one.seed]), stage.memberOf(run), (name) => stage.set({ seeds: { ...state.seeds, [run.key]: name } })));
     const rounds = run.planned && run.rounds.length < run.planned ? `${run.rounds.length} of ${run.planned} rounds` : `${run.rounds.length} round${run.rounds.length === 1 ? "" : "s"}`;
     const badge = run.state && run.state !== "complete" ? make("span", { class: `state ${run.state}` }, isGone(run) ? "gone" : run.state) : null;
-    return make("li", { class: `card${on ? " on" : ""}${look ? " looked" : ""}`, "data-run": run.key }, make("div", { class: "card-head" }, box, name, badge), sparkline(run, ends),
+    const brief = make("b", { class: "accuracy brief", "aria-hidden": "true" }, run.accuracy === null ? "" : accuracy); // of a run that is not on the stage: it has one line
+    return make("li", { class: `card${on ? " on" : ""}${look ? " looked" : ""}`, "data-run": run.key }, make("div", { class: "card-head" }, box, name, brief, badge), sparkline(run, ends),
       make("p", { class: "small" }, make("b", { class: "accuracy" }, accuracy), `${range} · ${seeds} · ${rounds}`), run.note && make("p", { class: "small warn" }, run.note), seed, ...drawer);
   }
 

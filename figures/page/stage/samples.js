@@ -65,6 +65,8 @@ class SamplesCard {
     })));
     const body = make("tbody", {}, ...rows);
     oneStop(body, "button");
-    return make("div", { class: "wide" }, make("table", { class: "confusion" }, make("caption", { class: "small" }, "Rows: class; columns: prediction"), make("thead", {}, make("tr", {}, make("td", {}), ...classes.map((_, i) => make("th", { scope: "col" }, named(i))))), body));
+    const long = classes.some((_, i) => named(i).length > 2), heads = classes.map((_, i) => make("th", { scope: "col", title: named(i) }, make("span", {}, named(i))));
+    return make("div", { class: "wide" }, make("table", { class: `confusion${long ? " long" : ""}` }, make("caption", { class: "small" }, "Samples of a class (row) by what is predicted (column). Blue: right."),
+      make("thead", {}, make("tr", {}, make("td", {}), make("th", { scope: "colgroup", colspan: classes.length, class: "axis" }, "predicted as")), make("tr", {}, make("th", { scope: "col", class: "axis" }, "class"), ...heads)), body));
   }
 }

@@ -46,7 +46,7 @@ function pictureOf(stage) {
   const parts = [], hall = stage.hall.element.getBoundingClientRect(), look = getComputedStyle(stage.root), ink = look.color, font = look.fontFamily;
   const boxes = stage.pictures.map((picture) => picture.element.getBoundingClientRect()), left = Math.min(...boxes.map((box) => box.left)) - 12, top = Math.min(...boxes.map((box) => box.top)) - 8;
   const text = (words, x, y, more = {}) => shape("text", { x, y, fill: ink, "font-family": font, "font-size": 14, ...more }, words);
-  for (const { shown, title, plate, canvas, over, reading, side } of stage.pictures) {
+  for (const { shown, title, plate, canvas, over, reading, side, tall } of stage.pictures) {
     if (!shown.frame) continue;
     const box = plate.getBoundingClientRect(), x = box.left - left, y = box.top - top, drawing = styled(over);
     for (const swatch of title.querySelectorAll("svg")) {
@@ -54,8 +54,8 @@ function pictureOf(stage) {
       parts.push(fill(line, { x: place.left - left, y: place.top - top, width: place.width, height: place.height }));
     }
     for (const { words, box: place, bold } of linesOf(title)) parts.push(text(words, place.left - left, place.top - top + place.height / 2 + 5, { "font-weight": bold ? 700 : 400 }));
-    parts.push(shape("image", { href: canvas.toDataURL("image/png"), x, y, width: side, height: side, opacity: getComputedStyle(canvas).opacity }));
-    parts.push(fill(drawing, { x, y, width: side, height: side }));
+    parts.push(shape("image", { href: canvas.toDataURL("image/png"), x, y, width: side, height: tall, opacity: getComputedStyle(canvas).opacity }));
+    parts.push(fill(drawing, { x, y, width: side, height: tall }));
     for (const { words, box: place } of linesOf(reading)) parts.push(text(words, place.left - left, place.top - top + place.height / 2 + 4, { "font-size": 12 }));
   }
   const bottom = Math.max(...boxes.map((box) => box.bottom)) - top, keys = [...stage.hall.key.children];

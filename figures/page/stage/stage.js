@@ -180,11 +180,11 @@ class Stage {
     this.tour = new Tour(this);
     this.gallery = this.link ? new Gallery(this) : null;
     this.tools = make("div", { class: "tools" });
-    const head = shape("svg", { width: 0, height: 0, class: "unseen", "aria-hidden": "true" }, shape("defs", {}, shape("marker", { id: this.id("head"), viewBox: "0 0 8 8", refX: 6, refY: 4, markerWidth: 5, markerHeight: 5, orient: "auto" }, shape("path", { d: "M0 0L8 4L0 8z", fill: "#101010" }))));
+    const head = shape("svg", { width: 0, height: 0, class: "unseen", "aria-hidden": "true" }, shape("defs", {}, shape("marker", { id: this.id("head"), viewBox: "0 0 8 8", refX: 6, refY: 4, markerWidth: 5, markerHeight: 5, orient: "auto" }, shape("path", { d: "M0 0L8 4L0 8z", fill: "context-stroke" }))));
     this.none = make("div", { class: "none-yet", hidden: true });
     this.spoken = make("p", { class: "unseen", role: "status" });
     this.complaint = make("p", { class: "warn complaint", role: "alert", hidden: true });
-    this.root.replaceChildren(head, this.rail.element, make(this.link ? "main" : "section", { class: "centre", "aria-label": "Landscapes" }, this.tools, this.complaint, this.none, this.hall.element, this.hall.key, this.hall.about, this.tour.element, this.spoken), this.why.element, this.line.element);
+    this.root.replaceChildren(head, this.rail.element, make("div", { class: "still" }, make(this.link ? "main" : "section", { class: "centre", "aria-label": "Landscapes" }, this.tools, this.complaint, this.none, this.hall.element, this.hall.key, this.hall.about, this.tour.element, this.spoken), this.line.element), this.why.element);
     if (this.gallery) this.root.after(this.gallery.element);
     this.root.addEventListener("keydown", (event) => { if (event.key === "Escape") this.close(event.target); });
   }

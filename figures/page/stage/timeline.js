@@ -1,6 +1,6 @@
 // The time line: two numbers of the runs over all rounds, the rounds that have a landscape, events, and the handle.
 
-const SIDES = { left: 58, right: 18, top: 16, gap: 12, bottom: 22 }, WIDE = 15; // px; WIDE: of a flag without words
+const SIDES = { left: 58, right: 18, top: 16, gap: 12, bottom: 22 }, WIDE = 15, RULER = 60; // px; WIDE: of a flag without words; RULER: height below which there are no curves
 
 class TimeLine {
   constructor(stage) {
@@ -54,7 +54,7 @@ class TimeLine {
     if (!stage.runs.length) return;
     [this.width, this.height] = [this.plot.clientWidth || 600, this.plot.clientHeight || 118];
     const numbers = this.numbers, tall = this.height - SIDES.top - SIDES.gap - SIDES.bottom;
-    const places = this.height < 100 ? [[state.top, SIDES.top, tall + SIDES.gap]] : [[state.top, SIDES.top, 0.55 * tall], [state.below, SIDES.top + 0.55 * tall + SIDES.gap, 0.45 * tall]];
+    const places = this.height < RULER ? [] : this.height < 100 ? [[state.top, SIDES.top, tall + SIDES.gap]] : [[state.top, SIDES.top, 0.55 * tall], [state.below, SIDES.top + 0.55 * tall + SIDES.gap, 0.45 * tall]];
     const bands = places.map(([name, top, height]) => ({ name, top, height, about: numbers[name] || stage.scene.series[name] || { words: name, log: false }, curves: stage.runs.map((run) => ({ run, curve: this.curve(run, name) })).filter(({ run, curve }) => curve && (run.state !== "diverged" || state.runs.includes(run.key))) }));
     this.offer(numbers);
     this.check(bands, numbers);
@@ -85,7 +85,7 @@ class TimeLine {
   // What an address says of the curves, once all of them are read: numbers that a run here has.
   check(bands, numbers) {
     const { stage } = this, absent = ["top", "below"].filter((field) => { const name = stage.state[field]; return name !== PLAIN[field] && !numbers[name] && !bands.some((band) => band.name === name && band.curves.length); });
-    if (!stage.uncheckedCurves || [...stage.asks.entries.values()].some(({ kind, pending }) => pending && ["numbers", "series"].includes(kind))) return;
+    if (!stage.uncheckedCurves || !bands.length || [...stage.asks.entries.values()].some(({ kind, pending }) => pending && ["numbers", "series"].includes(kind))) return;
     stage.uncheckedCurves = false;
     if (!absent.length) return;
     stage.say([stage.notice, ...absent.map((field) => `There is no number ${stage.state[field].slice(0, 60)} here: the time line shows ${PLAIN[field].replaceAll("_", " ")}.`)].filter(Boolean).join(" "));

@@ -12,7 +12,8 @@ class Why {
     Object.assign(this, { head: box(), point: box(), clients: box(), run: box() });
     Object.assign(this, { others: make("ol", { class: "sentences" }), based: make("p", { class: "small based" }) });
     this.more = make("details", {}, make("summary", { class: "small" }, "More reasons"), this.others);
-    this.element = make("aside", { class: "why", "aria-label": "Why" }, this.head, make("div", {}, this.more, this.based), this.point, this.weights.element, this.clients, this.samples.element, this.charts.element, this.run);
+    this.jump = make("nav", { class: "jump", "aria-label": "Parts of this column" });
+    this.element = make("aside", { class: "why", "aria-label": "Why" }, this.jump, this.head, make("div", {}, this.more, this.based), this.point, this.weights.element, this.clients, this.charts.element, this.samples.element, this.run);
   }
 
   draw() {
@@ -34,6 +35,22 @@ class Why {
     this.samples.draw(at);
     this.charts.draw();
     this.run.replaceChildren(...[wholeRun(stage, run, at)].filter(Boolean));
+    this.list();
+  }
+
+  // The parts of the column that there are; a click leads to one.
+  list() {
+    const parts = [["Reasons", this.head], ["Weights", this.weights.element], ["Clients", this.clients], ["Drift and curvature", this.charts.element], ["Samples", this.samples.element], ["Whole run", this.run]].filter(([, part]) => !part.hidden && part.firstChild);
+    if (!isNew(this, parts.map(([text]) => text))) return;
+    this.jump.replaceChildren(...parts.map(([text, part]) => button({ click: () => this.lead(part) }, text)));
+    oneStop(this.jump, "button");
+  }
+
+  lead(part) {
+    const title = part.querySelector("h2, h3");
+    title.setAttribute("tabindex", -1);
+    title.focus({ preventScroll: true });
+    part.scrollIntoView({ block: "start", behavior: this.stage.calm.matches ? "auto" : "smooth" });
   }
 }
 

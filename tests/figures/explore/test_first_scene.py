@@ -21,6 +21,7 @@ from drift.simulation.simulate import simulate
 from figures.explore import server
 from figures.explore.work import first_scene
 from figures.explore.work.first_scene import stored_scene
+from figures.explore.work.unread_runs import unread_runs
 from figures.explore.work.workspace import Workspace
 from figures.looks import palette
 from landscape.measures import similarity
@@ -76,9 +77,10 @@ def test_a_cache_that_cannot_be_read_or_written_is_left_out(folder, jobs, tmp_pa
     assert stored_after_a_page(folder, jobs) is None
 
 
-def test_the_server_answers_while_the_runs_are_opened(folder, jobs):
+@pytest.mark.parametrize("seen", [True, False], ids=["seen before", "never seen"])
+def test_the_server_answers_while_the_runs_are_opened(folder, jobs, seen):
     run = tiny.trained(folder)
-    known = stored_after_a_page(folder, jobs)
+    known = {"value": stored_after_a_page(folder, jobs)} if seen else {"rough": unread_runs([folder])}
     loaded = threading.Event()
 
     def make():
@@ -104,20 +106,34 @@ def test_the_server_answers_while_the_runs_are_opened(folder, jobs):
         return first, message
 
     first, point = asyncio.run(talk())
-    assert first == {"id": 1, "value": known}
+    assert first == {"id": 1, **known}
     assert point["value"]["samples"] > 0
     time.sleep(0.1)
 
 
-def test_a_stored_scene_is_read_without_torch(folder, jobs):
+def test_a_stored_scene_and_unread_runs_are_read_without_torch(folder, jobs):
     tiny.trained(folder)
     stored_after_a_page(folder, jobs)
     code = (
-        "import sys, pathlib, figures.explore.server; from figures.explore.work.first_scene import stored_scene;"
-        "print(len(stored_scene([pathlib.Path(sys.argv[1])])['runs']), 'torch' in sys.modules)"
+        "import sys, pathlib; from figures.explore.server import stored_scene, unread_runs;"
+        "folders = [pathlib.Path(sys.argv[1])];"
+        "print(len(stored_scene(folders)['runs']), len(unread_runs(folders)), 'torch' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code, folder], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["1", "False"]
+    assert done.stdout.split() == ["1", "1", "False"]
+
+
+def test_unread_runs_have_the_accuracies_of_their_records(folder):
+    run, other = tiny.trained(folder), tiny.trained(folder, "seed=6")
+    (folder / other.name / "rounds" / "000001.safetensors").write_bytes(b"damaged")
+    (folder / "no-run").mkdir()
+    (folder / "no-run" / "run.json").write_text("{")
+    entries = {entry["name"]: entry for entry in unread_runs([folder])}
+    assert set(entries) == {run.name, other.name}
+    whole = {"label": "FedAvg", "colour": palette.colour("fedavg"), "planned": 3, "done": 3}
+    accuracies = [run.round(index).metrics["accuracy"] for index in run.rounds()]
+    assert entries[run.name] == {"name": run.name, **whole, "accuracies": accuracies}
+    assert len(entries[other.name]["accuracies"]) == 1, "up to the first that cannot be read"
 
 
 def test_a_change_of_any_code_that_a_scene_comes_from_drops_it(folder, monkeypatch):

@@ -184,7 +184,8 @@ def test_the_map_of_a_path_fills_its_axes_and_a_click_meets_its_models(opened, c
     for place, run in enumerate(flat["runs"][:2]):
         across, up = (high - low for low, high in run["path"]["plane"]["extent"])
         box = page.evaluate(f"{PICTURE}[{place}].box")
-        assert box["height"] / box["width"] == pytest.approx(up / across, rel=1e-6)
+        stretch = page.evaluate(f"{PICTURE}[{place}].stretch")
+        assert box["height"] / box["width"] == pytest.approx(stretch * up / across, rel=1e-6)
         opaque = page.evaluate(f"""(({{ box, canvas, side }}) => {{
             const ratio = canvas.width / side, pen = canvas.getContext("2d");
             return [3, box.width - 3].flatMap(x => [3, box.height - 3].map(y =>
