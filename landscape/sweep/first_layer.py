@@ -6,6 +6,7 @@ parameters, its output at theta = c @ basis is exactly the combination c of its 
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.func import functional_call
@@ -22,6 +23,10 @@ READ_COST = 20
 
 MOST_BYTES = 4 * 2**20
 """Most bytes per sample of outputs at the basis for which sharing pays."""
+
+
+MOST_CANCELLED = 4
+"""Largest sum of the norms of the terms of a combination over its norm: rounding grows with the terms."""
 
 
 class FirstLayer:
@@ -48,6 +53,8 @@ class FirstLayer:
         models = [{entry: row[prefix + entry] for entry in names} for row in map(flat.layout.named, basis)]
         differences = [{parameter: row[parameter] - models[0][parameter] for parameter in names} for row in models[1:]]
         self._parameters = models + differences
+        rows = torch.stack([torch.cat([row[name].flatten() for name in names]) for row in self._parameters]).double()
+        self._products = (rows @ rows.T).cpu().numpy()
         self._received: Tensor | None = None
         self._outputs: dict[int, Tensor] = {}
         self._start: tuple[float, ...] | None = None
@@ -66,6 +73,17 @@ class FirstLayer:
             outputs, shares = [self._output(index) for index in used], list(used.values())
             value = combine(outputs, shares, out=self._buffer("value"))
         vars(self.layer)["forward"] = lambda _: value
+
+    def cancels(self, coefficients: Sequence[float]) -> bool:
+        """Whether rounding of the terms at coefficients (n,) may exceed that of their sum by far, as beside a model that
+        diverged: the layer itself must compute this point."""
+        shares = np.array(coefficients)
+        count, norms = len(shares), np.diagonal(self._products) ** 0.5
+        terms = np.abs(shares) * norms[:count]
+        if is_between(shares):  # O_0 and differences
+            terms = np.concatenate([norms[:1], np.abs(shares[1:]) * norms[count:]])
+        size = shares @ self._products[:count, :count] @ shares
+        return bool(terms.sum() > MOST_CANCELLED * max(size, 0) ** 0.5)
 
     def restore(self) -> None:
         """Restore the forward of the layer."""
@@ -107,7 +125,7 @@ def is_around(coefficients: Sequence[float]) -> bool:
     return len(coefficients) > 1 and coefficients[0] == 1 and 0 not in coefficients
 
 
-def is_between(coefficients: Sequence[float]) -> bool:
+def is_between(coefficients: Sequence[float] | np.ndarray) -> bool:
     """Whether no coefficient (n,), n > 1, is zero and they sum to 1."""
     return len(coefficients) > 1 and 0 not in coefficients and _sums_to_one(coefficients)
 
@@ -143,7 +161,7 @@ def combine(rows: Sequence[Tensor] | Tensor, coefficients: Sequence[float], *, o
     return total
 
 
-def _sums_to_one(coefficients: Sequence[float]) -> bool:
+def _sums_to_one(coefficients: Sequence[float] | np.ndarray) -> bool:
     return abs(sum(coefficients) - 1) < 1e-12
 
 

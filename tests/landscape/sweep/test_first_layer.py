@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -284,3 +286,26 @@ def test_a_spoilt_model_does_not_spoil_convolutions_without_it():
     found = evaluate(task, basis, [[0.0, 0.25, 0.75], [0.2, 0.3, 0.5]])["loss"]
     assert found[1].isnan()
     assert torch.isfinite(found[0])
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+@pytest.mark.parametrize("scale", [1, 30, 1000])
+def test_points_beside_a_diverged_model_are_as_exact_as_the_layer_itself(place, scale):
+    """The terms of such a point are a thousand times its weights; the first is O_0, whatever its coefficient."""
+    task = _task(nn.Sequential(nn.Linear(768, 32), nn.Tanh(), nn.Linear(32, 3)), (768,), torch.float32)
+    basis, shares = thetas(task, 3, spread=0.02).float(), torch.full((3, 1), 1.0, dtype=torch.float64)
+    basis[place] *= scale
+    shares[place] = 0.01 / scale
+    others = [row for row in range(3) if row != place]
+    rows = []
+    for one in (0.3, -0.4, 1.5):
+        shares[others[0]], shares[others[1]] = one, 1 - one - shares[place]
+        rows.append(shares[:, 0].clone())
+    points = torch.stack(rows)
+    samples, model = task.split("test"), deepcopy(task.model).double()
+    truth = []
+    for theta in points @ basis.double():
+        nn.utils.vector_to_parameters(theta, model.parameters())
+        truth.append(F.cross_entropy(model(samples.inputs.double()), samples.targets))
+    found = evaluate(task, basis, points)["loss"]
+    torch.testing.assert_close(found.double(), torch.stack(truth).detach(), rtol=2e-7, atol=0)
