@@ -11,6 +11,7 @@ Benchmarks of other pages (scale, diagnosis, methods, noise) have commands there
 from __future__ import annotations
 
 import argparse
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -40,6 +41,10 @@ def main() -> None:
     parser.add_argument("--load", type=int, default=0, help="other processes that are busy meanwhile")
     parser.add_argument("--only", nargs="+", choices=SETTINGS, default=list(SETTINGS))
     chosen = parser.parse_args()
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", chosen.name):
+        parser.error(f"name is {chosen.name!r}; give letters, digits, '.', '_' and '-', as it names a file")
+    if chosen.load < 0:
+        parser.error(f"load is {chosen.load}; give 0 or more processes")
     ended: dict[bool, list[str]] = {True: [], False: []}
     with busy(chosen.load):
         for name in chosen.only:

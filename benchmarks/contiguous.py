@@ -5,6 +5,7 @@ python -m benchmarks.contiguous
 
 from __future__ import annotations
 
+import argparse
 import statistics
 import time
 import warnings
@@ -34,6 +35,7 @@ class Network(nn.Module):
 
 def main() -> None:
     """Print seconds of a training step of 50 samples and of a point of a sweep of 512, and their ratios."""
+    argparse.ArgumentParser(description=__doc__).parse_args()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     source = torch.Generator().manual_seed(0)

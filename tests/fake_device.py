@@ -1,6 +1,6 @@
 """A second device without values, in a process of its own: torch's own rules say which tensors may meet there.
 
-    python tests/fake_device.py
+    PYTHONPATH=.:tests python tests/fake_device.py
 
 prints a JSON object of the cases: "" where one passed, else its error. The device is torch's `privateuse1`, and its
 tensors are fake: they have a device, a shape and a type. So a tensor that stays on the CPU raises, and so does a shape

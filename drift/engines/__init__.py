@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from drift.config.method import Method
 from drift.config.method_values import Setting
-from drift.parallel.job_pool import JobPool, no_state
+from drift.parallel.job_pool import JobPool, no_state, require_workers
 from drift.parallel.worker_pool import Workers
 from drift.training.arrivals import as_they_are
 from drift.training.client import Client, Update
@@ -116,6 +116,7 @@ def job_pool(
 
 
 def require_one_pool(workers: int, cluster: str | None) -> None:
-    """Raise ValueError if both processes and a cluster are asked for, or no process."""
+    """Raise ValueError if both processes and a cluster are asked for, or too few or many processes."""
+    require_workers(max(workers, 1))
     if workers < 1 or (workers > 1 and cluster is not None):
         raise ValueError(f"workers is {workers}, cluster {cluster}; give 1 or more workers, or a cluster, not both.")

@@ -1,5 +1,6 @@
 """`JobPool`: other processes that share jobs, and the results of jobs."""
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -13,9 +14,14 @@ class Crashed(RuntimeError):
 
 
 def require_workers(number: int) -> None:
-    """Raise ValueError for a number of processes below 1."""
-    if number < 1:
-        raise ValueError(f"workers is {number}; give 1 or more.")
+    """Raise ValueError for a number of processes below 1, or above A_CORE for each core of this machine."""
+    most = A_CORE * (os.cpu_count() or 1)
+    if not 1 <= number <= most:
+        raise ValueError(f"workers is {number}; give 1 or more, and at most {most} ({A_CORE} for each core).")
+
+
+A_CORE = 16
+"""Processes for one core; more only take memory and time from each other."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from drift.config.experiment import Experiment
 from drift.config.initial_model import store_initial_model
 from drift.config.load import read
 from drift.config.method_values import Setting
-from drift.engines import client_pool
+from drift.engines import client_pool, require_one_pool
 from drift.engines.choice import Choice, choose_device, choose_engine
 from drift.parallel.threads import torch_threads
 from drift.plugins import trust
@@ -80,6 +80,7 @@ def simulate(
         RuntimeError: If another process trains the same run.
     """
     experiment = read(source, *overrides, **options)
+    require_one_pool(workers, cluster)
     for name in trust.names_in(experiment.resolved()):
         require_lasting(name)
     folder = Path(runs) / experiment.slug
@@ -105,13 +106,16 @@ def simulate(
         require_space(folder, experiment, size, done, carried=client_numbers(experiment, task))
         setting = Setting(task, experiment, content.samples.get("proxy"))
         fresh = Server.fresh(setting)  # a method that does not suit the model raises before anything is written
+        asked = _device(about, setting, content, fresh, alone=workers == 1 and cluster is None)  # so does a device
         with locks.locked(folder):
             atomic_write.clear(folder, folder / "rounds", folder / paths.CLIENTS)
             store_initial_model(folder, experiment.init)
             resumed = (folder / paths.STATE).exists()
             server = Server.from_stored(run.stored_state()) if resumed else fresh
             about = described(folder, experiment)  # another process may have begun it
-            device = _device(about, setting, content, server, alone=workers == 1 and cluster is None)
+            device = (
+                _device(about, setting, content, server, alone=workers == 1 and cluster is None) if about else asked
+            )
             setting = replace(setting, device=torch.device(device.name))
             engine = _engine(about, setting, content, server)
             if about:

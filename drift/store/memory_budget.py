@@ -39,7 +39,7 @@ def budget() -> int:
         ValueError: If the variable is no size.
     """
     stated = os.environ.get(VARIABLE, "")
-    return parse_size(stated) if stated else int(SHARE * psutil.virtual_memory().available)
+    return parse_size(stated, VARIABLE) if stated else int(SHARE * psutil.virtual_memory().available)
 
 
 def fits(dtype: torch.dtype, shape: tuple[int, ...]) -> bool:
@@ -84,7 +84,7 @@ def limited(size: str | None) -> Iterator[None]:
             os.environ[VARIABLE] = before
 
 
-def parse_size(text: str) -> int:
+def parse_size(text: str, name: str = "memory") -> int:
     """Bytes of a size such as 500MB, 2GB or 1.5GiB.
 
     Raises:
@@ -92,5 +92,5 @@ def parse_size(text: str) -> int:
     """
     match = re.fullmatch(r"(\d+(?:\.\d+)?) ?(|[KMGT]B|[KMG]iB)", text.strip(), re.IGNORECASE)
     if match is None or not (size := int(float(match[1]) * _UNITS[match[2].upper()])):
-        raise ValueError(f"memory is {text!r}; give a size above 0, such as 500MB, 2GB or 1.5GiB.")
+        raise ValueError(f"{name} is {text!r}; give a size above 0, such as 500MB, 2GB or 1.5GiB.")
     return size

@@ -121,3 +121,12 @@ def test_a_gpu_trains_like_the_cpu(tmp_path, engine):
     one, two = (trained(tmp_path, f"device={name}", f"engine={engine}") for name in ("cpu", "cuda"))
     assert two.about["device"] == "cuda"
     torch.testing.assert_close(two.round(-1).end, one.round(-1).end, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("options", [{"device": "cuda"}, {"workers": 1_000_000}])
+def test_what_a_machine_does_not_have_is_refused_before_anything_is_written(tmp_path, options, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    workers = options.pop("workers", 1)
+    with pytest.raises(ValueError, match=r"no GPU that torch can use|at most \d+"):
+        drift.simulate(experiment(), runs=tmp_path, workers=workers, **options)
+    assert not list(tmp_path.iterdir())

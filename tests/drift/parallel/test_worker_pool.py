@@ -168,3 +168,8 @@ def test_a_region_is_seen_by_all_who_map_it():
         left, right = (map_memory(region.path, region.size, writable=True) for _ in range(2))
         left.fill_(7)
         assert right.tolist() == [7] * 8
+
+
+def test_more_processes_than_a_machine_bears_are_refused():
+    with pytest.raises(ValueError, match=r"workers is 1000000; give 1 or more, and at most \d+ \(16 for each core\)"):
+        Workers(1_000_000)
