@@ -17,6 +17,7 @@ from figures.page.pictures import global_path, or_why
 from figures.page.remembered_runs import Failed, Job, Remembered
 from figures.page.sampled import Samples, landscape_words
 from figures.page.scene import LAST, Detail, curves, events, missing
+from figures.page.sent_weights import sent_weights
 from figures.page.stage_round import stage_round
 from figures.page.start import Start
 from figures.selection.identity import seed_text
@@ -64,6 +65,11 @@ def stage_jobs(run: Run, start: Start) -> list[Job]:
 
 
 def _landscape(run: Run, index: int, start: Start) -> dict[str, Any]:
-    """The value of `stage_round`; a run that remembers evaluates its models once."""
-    compute = partial(stage_round, run, index, **start.how)
+    """The value of `stage_round`, and weights; a run that remembers evaluates its models once."""
+
+    def compute() -> dict[str, Any]:
+        first = index == start.first(run.kept("clients", least=3))
+        weights = sent_weights(run, index, start.how["split"], start.how["samples"], best=first)
+        return {**stage_round(run, index, **start.how), "weights": weights}
+
     return run.once(f"stage {index}", compute) if isinstance(run, Remembered) else compute()

@@ -1,6 +1,8 @@
 """The landscape of one round of a run on the stage: a plane, the models on and near it, and the cohort."""
 
 from collections.abc import Callable
+from dataclasses import replace
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -26,7 +28,9 @@ from figures.page.sampled import ROUGH_POINTS, Samples, landscape_words, options
 from figures.page.why import why
 from landscape.geometry.planes import project
 from landscape.model.held_values import digest
-from landscape.surfaces.interpolated_surface import interpolated_surface
+from landscape.surfaces.interpolation import filled
+from landscape.surfaces.refinement import lattices
+from landscape.surfaces.surface import surface
 from landscape.sweep.grid import Sweep
 
 BOX = "symmetric"
@@ -124,7 +128,8 @@ def _rough_plane(run: Run, index: int, sweep: Sweep, samples: Samples, split: st
     selected = selected_samples(run, index, split, samples)
     task = task_with_classes(run, selected) if quantity.startswith("class") else run.task
     evaluation = evaluation_of(run, split=selected)
-    return interpolated_surface(task, sweep, budget=ROUGH_POINTS, evaluation=evaluation)
+    *_, requested = takewhile(lambda mask: mask.sum() <= ROUGH_POINTS, lattices(sweep.shape))
+    return filled(surface(task, replace(sweep, inside=requested), evaluation=evaluation), requested)
 
 
 def _cached(run: Run, analysis: Callable[..., xr.Dataset], **how: Any) -> xr.Dataset:
