@@ -3,7 +3,7 @@
 import contextlib
 import hashlib
 from collections.abc import Mapping
-from functools import reduce
+from functools import cache, reduce
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,7 @@ from drift.analyses.samples.predictions import samples_of
 from drift.analyses.selected_samples import at_most, selected_samples
 from drift.runs.run import Run
 from figures.page.packed import packed, zipped
-from figures.page.sent_weights import ends_at_aggregate
-from figures.page.stage_round import BOX
+from figures.page.stage_round import BOX, globals_of
 from figures.page.start import Start
 from landscape.model.copies import copy_module
 from landscape.model.samples import Samples
@@ -61,7 +60,7 @@ def with_models(scene: dict[str, Any], grouped: Mapping[str, list[Run]], start: 
         middle + a u + b v; a model beside the plane is that at its mark plus the vector of its name.
     """
     runs, stored = {run["key"]: dict(run) for run in scene["runs"]}, {}
-    waiting = []
+    waiting, chosen = list[tuple[int, str, int]](), dict[str, Samples]()
     for key, entry in runs.items():
         run, shown = grouped[key][0], {int(index): frame for index, frame in entry["shown"].items()}
         able = sorted(index for index, frame in shown.items() if not isinstance(frame, str))
@@ -70,7 +69,7 @@ def with_models(scene: dict[str, Any], grouped: Mapping[str, list[Run]], start: 
         first = start.first(able)
         others = [] if start.how["split"].startswith("client") else reversed(able)  # its data may change
         rounds = [first, *(index for index in others if index != first)]
-        selected = selected_samples(run, rounds[0], start.how["split"], start.how["samples"])
+        chosen[key] = selected = selected_samples(run, rounds[0], start.how["split"], start.how["samples"])
         if (why := refused(run.task, selected)) or (layers := layers_of(run.task.model, selected[:8].inputs)) is None:
             entry["interpolated"] = why or "its model has other layers than a page evaluates"
             continue
@@ -78,19 +77,17 @@ def with_models(scene: dict[str, Any], grouped: Mapping[str, list[Run]], start: 
         name = hashlib.sha256(repr(content).encode()).hexdigest()[:12]
         stored[name] = content
         entry |= {"network": {"layers": layers, "samples": name}, "shown": shown}
-        waiting += [(turn, key, index, selected) for turn, index in enumerate(rounds)]
-    used, models = 0, dict[tuple[str, int], dict[str, Any]]()
-    steps = [(turn, beside and not turn, beside, *plane) for turn, *plane in waiting for beside in (False, True)]
-    for turn, _, beside, key, index, selected in sorted(steps, key=lambda step: step[:2]):
-        if used >= (most := MORE if turn else BYTES):
-            continue
-        if (key, index) not in models:
-            models[key, index] = carried(grouped[key][0], index, selected) or {}
-        vectors = {name: vector for name, vector in models[key, index].items() if (name not in PLANE) == beside}
-        used += sum(len(vector["zipped"]) for vector in vectors.values())
-        if vectors and used <= most:
-            frame = runs[key]["shown"][index]
-            runs[key]["shown"][index] = {**frame, "carried": {**frame.get("carried", {}), **vectors}}
+        waiting += [(turn, key, index) for turn, index in enumerate(rounds)]
+    used, models = 0, cache(lambda key, index: carried(grouped[key][0], index, chosen[key]) or {})
+    steps = [
+        (turn, beside and not turn, beside, key, index) for turn, key, index in waiting for beside in (False, True)
+    ]
+    for turn, _, beside, key, index in sorted(steps, key=lambda step: step[:2]):
+        if used < (most := MORE if turn else BYTES):
+            vectors = {name: one for name, one in models(key, index).items() if (name not in PLANE) == beside}
+            used += sum(len(vector["zipped"]) for vector in vectors.values())
+            if vectors and used <= most:
+                runs[key]["shown"][index].setdefault("carried", {}).update(vectors)
     return {**scene, "runs": list(runs.values()), "samples": stored}
 
 
@@ -147,17 +144,20 @@ def carried(run: Run, index: int, samples: Samples) -> dict[str, Any] | None:
     """The models of a round as whole numbers, as coarse as changes no loss and no error.
 
     Returns:
-        The vectors of the plane, and those to the clients, the start and the end beside it; not to an end that
-        the round's weights give. None where a model has infinite numbers.
+        The vectors of the plane, and those to the clients, the start and the end beside it; None where a model has
+        infinite numbers.
     """
-    _, _, sweep = client_sweep(run, index, None, points=2, margin=0.3, box=BOX)
+    record, _, sweep = client_sweep(run, index, None, points=2, margin=0.3, box=BOX)
     (mean,) = (mark for mark in sweep.marks if mark.name == "mean")
     origin = sweep.origin + np.asarray(mean.at) @ sweep.axes
     plane = (torch.from_numpy(np.stack([origin, *sweep.axes])) @ sweep.basis.double()).float().double()
     sides = [(values[-1] - values[0]) / 2 for values in sweep.coords.values()]
     beside, reach = dict[str, Tensor](), torch.tensor([1.0, *sides], dtype=torch.float64)
     rows = [*(PLACES * reach)]
-    for name, model in _models(run, index).items():
+    clients = {
+        f"client {number}": model for number, model in zip(record.ids.tolist(), record.kept("clients"), strict=True)
+    }
+    for name, model in {**clients, **globals_of(record)}.items():
         step = model.double() - plane[0]
         at = plane[1:] @ step
         if (rest := step - at @ plane[1:]).norm() > ON_PLANE * step.norm():
@@ -177,19 +177,6 @@ def carried(run: Run, index: int, samples: Samples) -> dict[str, Any] | None:
         if torch.equal(exact["error"], near["error"]) and bool((exact["loss"] - near["loss"]).abs().max() < CLOSE):
             break
     return dict(zip((*PLANE, *beside), map(_written, integers, steps.tolist()), strict=True))
-
-
-def _models(run: Run, index: int) -> dict[str, Tensor]:
-    """Models of a round by the names of their marks."""
-    record = run.round(index)
-    models = {
-        f"client {client}": model for client, model in zip(record.ids.tolist(), record.kept("clients"), strict=True)
-    }
-    if record.start is not None:
-        models["start"] = record.start
-    if record.end is not None and not ends_at_aggregate(record):
-        models["end"] = record.end
-    return models
 
 
 def _written(integers: Tensor, step: float) -> dict[str, Any]:

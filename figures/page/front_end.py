@@ -6,8 +6,8 @@ STAGE = Path(__file__).resolve().parent / "stage"
 
 SCRIPTS = (
     *("elements", "grid", "asks", "network", "carried", "address", "landscapes", "relief", "marks", "picture", "hall"),
-    *("player", "timeline", "rail", "clients", "weights", "samples", "charts", "why", "gallery", "tools", "save", "tour"),
-    "stage",
+    *("player", "timeline", "rail", "clients", "weights", "samples", "charts", "why", "gallery", "tools", "save"),
+    *("tour", "stage"),
 )
 """Parts of the stage's script, in their order."""
 

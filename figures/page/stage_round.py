@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -128,7 +127,7 @@ def _rough_plane(run: Run, index: int, sweep: Sweep, samples: Samples, split: st
     selected = selected_samples(run, index, split, samples)
     task = task_with_classes(run, selected) if quantity.startswith("class") else run.task
     evaluation = evaluation_of(run, split=selected)
-    *_, requested = takewhile(lambda mask: mask.sum() <= ROUGH_POINTS, lattices(sweep.shape))
+    requested = [mask for mask in lattices((sweep.shape[0], sweep.shape[1])) if mask.sum() <= ROUGH_POINTS][-1]
     return filled(surface(task, replace(sweep, inside=requested), evaluation=evaluation), requested)
 
 
@@ -179,7 +178,7 @@ def round_losses(run: Run, record: Round, samples: Samples, split: str = "test")
         aggregate, on parts of the samples, which the attribute `of` names; `samples` is their number.
     """
     ids, shares = record.ids.tolist(), run.experiment.cohort_weights(record.sizes).double()
-    others = _globals(record)
+    others = globals_of(record)
     basis, number = stacked([record.kept("clients"), *(model[None] for model in others.values())]), len(ids)
     left = shares.repeat(number, 1).fill_diagonal_(0)
     sums = torch.nn.functional.pad(torch.cat([left / left.sum(1, keepdim=True), shares[None]]), (0, len(others)))
@@ -200,7 +199,7 @@ def round_losses(run: Run, record: Round, samples: Samples, split: str = "test")
     return xr.Dataset(variables, coords={"id": ids}, attrs=attrs)
 
 
-def _globals(record: Round) -> dict[str, torch.Tensor]:
+def globals_of(record: Round) -> dict[str, torch.Tensor]:
     """The global models of a round that it kept: start, end."""
     return {name: model for name in ("start", "end") if (model := getattr(record, name)) is not None}
 
@@ -208,7 +207,7 @@ def _globals(record: Round) -> dict[str, torch.Tensor]:
 def _marks(run: Run, record: Round, sweep: Sweep, centre: list[float], losses: xr.Dataset) -> list[dict[str, Any]]:
     """The models of a round as places on the plane, each with its distance from it."""
     ids, shares = record.ids.tolist(), run.experiment.cohort_weights(record.sizes).double()
-    single = {"aggregate": weighted_models(shares, record.kept("clients"))} | _globals(record)
+    single = {"aggregate": weighted_models(shares, record.kept("clients"))} | globals_of(record)
     matrix = stacked([record.kept("clients"), *(model[None] for model in single.values())])
     values = {f"client {client}": losses.client.values[row] for row, client in enumerate(ids)}
     values |= {name: losses[name] for name in single}

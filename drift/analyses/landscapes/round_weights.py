@@ -180,41 +180,34 @@ def lowest_weights(run: Run, round: int, split: str = "test", samples: int | Non
     clients, own = record.kept("clients")[record.ids.argsort()], own_weights(record)
     every = selected_samples(run, round, split, min(samples or MOST, MOST))
     halves = [every[torch.arange(first, len(every), 2)] for first in (0, 1)]
-    usable = (record.shares[record.ids.argsort()] > 0) & clients.isfinite().all(1)
-    found = [_descended(run, clients, own, usable, some) for some in (every, *halves)]
-    whole, *parts = (
-        _losses(run, clients, [own.row, row], some) for row, some in zip(found, (every, *halves[::-1]), strict=True)
-    )
+    found = [_descended(run, clients, own, some) for some in (every, *halves)]
+    judged = zip(found, (every, *halves[::-1]), strict=True)
+    whole, *parts = (_losses(run, clients, [own.row, row], some) for row, some in judged)
     gains = torch.cat([base - other for base, other in parts])
     base, lowest = (float(losses.mean()) for losses in whole)
     if not np.isfinite([base, lowest]).any():
         raise ValueError(f"no weights of round {round} of run {run.name} have a finite loss; select an earlier round.")
     better = Weights(1.0, tuple(found[0])) if np.isnan(base) or lowest < base else own
-    error = float(gains.std() / len(gains) ** 0.5)
-    return Lowest(better, float(np.nanmin([base, lowest])), base, float(gains.mean()), error, len(every))
+    gain, error = float(gains.mean()), float(gains.std() / len(gains) ** 0.5)
+    return Lowest(better, float(np.nanmin([base, lowest])), base, gain, error, len(every))
 
 
-def _descended(run: Run, clients: Tensor, own: Weights, usable: Tensor, samples: Samples) -> list[float]:
-    """lambda after the descent on samples; clients that are not usable have 0."""
-    begun = torch.tensor(own.shares, dtype=torch.float64)[usable].clamp(min=LEAST)
-    middle = clients[usable].mean(0)
+def _descended(run: Run, clients: Tensor, own: Weights, samples: Samples) -> list[float]:
+    """lambda after the descent on samples."""
+    begun = torch.tensor(own.shares, dtype=torch.float64).clamp(min=LEAST)
+    middle = clients.mean(0)
     flat = run.task.flat(middle)
     use_batches(flat, True)
-    learner = Learner(
-        "exponential", *initial("exponential", begun / begun.sum()), Schedule(0.1, (0.9, 0.999), 30, 0, 0)
-    )
-    learner.learn("shares", EPOCHS, Aggregate(flat, Updates(clients, middle, usable, 1.0)), lambda: [samples])
-    shares = torch.zeros(len(clients), dtype=torch.float64)
-    shares[usable] = learner.factor_and_shares()[1]
-    return shares.tolist()
+    learner = Learner("quadratic", *initial("quadratic", begun / begun.sum()), Schedule(0.05, (0.9, 0.999), 30, 0, 0))
+    updates = Updates(clients, middle, torch.ones(len(clients), dtype=torch.bool))
+    learner.learn("shares", EPOCHS, Aggregate(flat, updates), lambda: [samples])
+    return list(learner.factor_and_shares()[1].tolist())
 
 
 def _losses(run: Run, clients: Tensor, rows: Sequence[Sequence[float]], samples: Samples) -> Tensor:
     """Loss of each sample at combinations of the clients, shape (rows, samples)."""
-    single = torch.arange(len(samples))
-    return evaluate_models(run, clients, samples, torch.tensor(rows, dtype=torch.float64), groups=single)[
-        "loss"
-    ].double()
+    points, single = torch.tensor(rows, dtype=torch.float64), torch.arange(len(samples))
+    return evaluate_models(run, clients, samples, points, groups=single)["loss"].double()
 
 
 MOST, EPOCHS, LEAST = 1000, 100, 0.01

@@ -8,7 +8,6 @@ from drift.runs.run import Run
 from drift.store.round_record import Round
 from figures.explore.answers.weights import evaluated, from_values
 from figures.explore.ask import Ask
-from figures.explore.work.addresses import share_data
 from figures.page.why import lowest_words
 
 WORDS = {
@@ -37,8 +36,7 @@ def best(ask: Ask, run: str, round: int, rule: str, split: str = "test", samples
         title = f"weights of round {round}"
         mixture = ask.quick(round_weights.learned_weights, opened, round, round, title=title, priority=8)
     elif rule == "best":
-        title, item = f"best weights of round {round}", (round, split, samples)
-        lowest = ask.quick(_lowest, opened, item, round, title=title, priority=8)
+        lowest = ask.quick(_lowest, opened, (round, split, samples), round, title="best weights", priority=8)
         value = evaluated(ask, opened, round, lowest.weights, split, samples)
         return {**value, "words": lowest_words(opened, lowest)}
     elif kind == "without" and number.isdigit():
@@ -53,7 +51,6 @@ def best(ask: Ask, run: str, round: int, rule: str, split: str = "test", samples
 
 def _lowest(run: Run, item: tuple[int, str, int | None]) -> round_weights.Lowest:
     """The weights; in the process of the jobs."""
-    share_data(run)
     return round_weights.lowest_weights(run, *item)
 
 

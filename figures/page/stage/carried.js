@@ -8,8 +8,7 @@ function carriedModel(frame, name) {
   const mark = frame.marks.find((one) => one.name === name), { carried, weights } = frame;
   if (!mark || !carried) return null;
   if (carried[name] || mark.away <= 1.001 * ON_PLANE * Math.hypot(mark.u, mark.v, mark.away)) return { middle: 1, u: mark.u, v: mark.v, ...(carried[name] ? { [name]: 1 } : {}) };
-  const rule = name === "aggregate" ? weights.size : name === "end" && weights.ends ? weights.own : null;
-  return rule && carriedMixture(frame, rule);
+  return name === "aggregate" && weights ? carriedMixture(frame, weights.size) : null;
 }
 
 // The clients of a round at weights that are scaled to sum 1, times gamma; null where one of them is not carried.
@@ -34,7 +33,11 @@ function spotOf(frame, { weights, gamma = 1 }) {
   return ["u", "v"].map((axis) => sumOf(some.map(([id, weight]) => (weight / total) * frame.marks.find(({ name }) => name === `client ${id}`)[axis])));
 }
 
-const isBest = (frame, { weights, gamma }) => Boolean(frame.weights?.best) && JSON.stringify(ofMix({ round: 0, gamma, weights })) === JSON.stringify(ofMix({ round: 0, ...frame.weights.best }));
+// Whether weights are the best ones, as an address has them.
+function isBest(frame, { weights, gamma = 1 }) {
+  const { best } = frame.weights || {}, sum = sumOf(Object.values(weights));
+  return Boolean(best) && Math.abs(gamma - best.gamma) < 1e-4 && Object.entries(best.weights).every(([id, weight]) => Math.abs((weights[id] ?? 0) / sum - weight) < 1e-4);
+}
 
 // Whether the file has a number of weights: evaluated, interpolated on the plane, or stored.
 const canWeigh = (frame, mix) => Boolean(frame && frame.weights && (carriedMixture(frame, mix) || spotOf(frame, mix) || isBest(frame, mix)));
