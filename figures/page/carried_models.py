@@ -60,7 +60,7 @@ def with_models(scene: dict[str, Any], grouped: Mapping[str, list[Run]], start: 
         middle + a u + b v; a model beside the plane is that at its mark plus the vector of its name.
     """
     runs, stored = {run["key"]: dict(run) for run in scene["runs"]}, {}
-    waiting, chosen = list[tuple[int, str, int]](), dict[str, Samples]()
+    waiting, samples_of_run = list[tuple[int, str, int]](), dict[str, Samples]()
     for key, entry in runs.items():
         run, shown = grouped[key][0], {int(index): frame for index, frame in entry["shown"].items()}
         able = sorted(index for index, frame in shown.items() if not isinstance(frame, str))
@@ -69,7 +69,7 @@ def with_models(scene: dict[str, Any], grouped: Mapping[str, list[Run]], start: 
         first = start.first(able)
         others = [] if start.how["split"].startswith("client") else reversed(able)  # its data may change
         rounds = [first, *(index for index in others if index != first)]
-        chosen[key] = selected = selected_samples(run, rounds[0], start.how["split"], start.how["samples"])
+        samples_of_run[key] = selected = selected_samples(run, rounds[0], start.how["split"], start.how["samples"])
         if (why := refused(run.task, selected)) or (layers := layers_of(run.task.model, selected[:8].inputs)) is None:
             entry["interpolated"] = why or "its model has other layers than a page evaluates"
             continue
@@ -78,13 +78,11 @@ def with_models(scene: dict[str, Any], grouped: Mapping[str, list[Run]], start: 
         stored[name] = content
         entry |= {"network": {"layers": layers, "samples": name}, "shown": shown}
         waiting += [(turn, key, index) for turn, index in enumerate(rounds)]
-    used, models = 0, cache(lambda key, index: carried(grouped[key][0], index, chosen[key]) or {})
-    steps = [
-        (turn, beside and not turn, beside, key, index) for turn, key, index in waiting for beside in (False, True)
-    ]
-    for turn, _, beside, key, index in sorted(steps, key=lambda step: step[:2]):
+    used, models = 0, cache(lambda key, index: carried(grouped[key][0], index, samples_of_run[key]) or {})
+    steps = [(turn, aside and not turn, aside, key, index) for turn, key, index in waiting for aside in (False, True)]
+    for turn, _, aside, key, index in sorted(steps, key=lambda step: step[:2]):
         if used < (most := MORE if turn else BYTES):
-            vectors = {name: one for name, one in models(key, index).items() if (name not in PLANE) == beside}
+            vectors = {name: vector for name, vector in models(key, index).items() if (name not in PLANE) == aside}
             used += sum(len(vector["zipped"]) for vector in vectors.values())
             if vectors and used <= most:
                 runs[key]["shown"][index].setdefault("carried", {}).update(vectors)
@@ -152,7 +150,7 @@ def carried(run: Run, index: int, samples: Samples) -> dict[str, Any] | None:
     origin = sweep.origin + np.asarray(mean.at) @ sweep.axes
     plane = (torch.from_numpy(np.stack([origin, *sweep.axes])) @ sweep.basis.double()).float().double()
     sides = [(values[-1] - values[0]) / 2 for values in sweep.coords.values()]
-    beside, reach = dict[str, Tensor](), torch.tensor([1.0, *sides], dtype=torch.float64)
+    rests, reach = dict[str, Tensor](), torch.tensor([1.0, *sides], dtype=torch.float64)
     rows = [*(PLACES * reach)]
     clients = {
         f"client {number}": model for number, model in zip(record.ids.tolist(), record.kept("clients"), strict=True)
@@ -161,22 +159,22 @@ def carried(run: Run, index: int, samples: Samples) -> dict[str, Any] | None:
         step = model.double() - plane[0]
         at = plane[1:] @ step
         if (rest := step - at @ plane[1:]).norm() > ON_PLANE * step.norm():
-            beside[name] = rest
+            rests[name] = rest
             rows.append(torch.cat([reach[:1], at]))
-    vectors = torch.stack([*plane, *beside.values()]).float()
+    vectors = torch.stack([*plane, *rests.values()]).float()
     if not vectors.isfinite().all():
         return None
-    own = torch.eye(len(rows), dtype=torch.float64)[:, len(PLACES) :]
-    combined = torch.cat([torch.stack(rows), own], 1)
+    steps_aside = torch.eye(len(rows), dtype=torch.float64)[:, len(PLACES) :]
+    combined = torch.cat([torch.stack(rows), steps_aside], 1)
     exact = losses_and_errors(run, vectors, samples, combined)
     size = float(vectors[0].double().square().mean().sqrt()) or 1.0
     for halvings in HALVINGS:
-        steps = size / 2**halvings / torch.cat([reach, torch.ones(len(beside)).double()])
+        steps = size / 2**halvings / torch.cat([reach, torch.ones(len(rests)).double()])
         integers = (vectors.double() / steps[:, None]).round()
         near = losses_and_errors(run, (steps[:, None] * integers).float(), samples, combined)
         if torch.equal(exact["error"], near["error"]) and bool((exact["loss"] - near["loss"]).abs().max() < CLOSE):
             break
-    return dict(zip((*PLANE, *beside), map(_written, integers, steps.tolist()), strict=True))
+    return dict(zip((*PLANE, *rests), map(_written, integers, steps.tolist()), strict=True))
 
 
 def _written(integers: Tensor, step: float) -> dict[str, Any]:

@@ -86,10 +86,10 @@ def _weights(run: Run, index: int, split: str, samples: Samples, *, best: bool) 
     """
     record = run.round(index)
     ids = sorted(record.ids.tolist())
-    listed = lambda one: {"gamma": one.gamma, "weights": dict(zip(map(str, ids), one.shares, strict=True))}  # noqa: E731
+    listed = lambda item: {"gamma": item.gamma, "weights": dict(zip(map(str, ids), item.shares, strict=True))}  # noqa: E731
     value: dict[str, Any] = {"own": listed(own_weights(record)), "size": listed(by_size(run, record))}
     with suppress(ValueError):  # no finite loss, or none of single samples
         if best and (lowest := lowest_weights(run, index, split, samples)):
-            numbers = {"loss": lowest.loss, "own": finite(lowest.own), "words": lowest_words(run, lowest)}
+            numbers = {"loss": lowest.loss, "own": finite(lowest.recorded_loss), "words": lowest_words(run, lowest)}
             value["best"] = listed(lowest.weights) | numbers
     return value

@@ -47,11 +47,13 @@ def why(run: Run, index: int, losses: xr.Dataset, cohort: Sequence[dict[str, Any
 def lowest_words(run: Run, lowest: Lowest) -> str:
     """What the best weights of a round give, beside its own."""
     unit = "" if run.loss_units == "1" else f" {run.loss_units}"
-    best, own = alike([lowest.loss, lowest.own], 4)
-    if lowest.loss == lowest.own:
-        return f"No weights of sum 1 with a lower loss than the round's own, {own}{unit}, were found."
+    best, recorded = alike([lowest.loss, lowest.recorded_loss], 4)
+    if lowest.loss == lowest.recorded_loss:
+        return f"No weights of sum 1 with a lower loss than the round's own, {recorded}{unit}, were found."
     change = with_error(-lowest.gain, lowest.error, unit)
-    text = f"The best weights found have a loss of {best}{unit} on {lowest.samples:,} samples; the round's own {own}."
+    text = (
+        f"The best weights found have a loss of {best}{unit} on {lowest.samples:,} samples; the round's own {recorded}."
+    )
     return f"{text} Weights found on one half of them change the loss of the other half by {change}."
 
 

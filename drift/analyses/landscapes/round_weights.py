@@ -151,7 +151,7 @@ class Lowest:
 
     Args:
         weights: lambda, ids ascending.
-        loss, own: Mean loss of the samples at these weights, and at those that the round took.
+        loss, recorded_loss: Mean loss of the samples at these weights, and at those that the round took.
         gain, error: By how much weights found on one half of the samples lower the loss of the other half, in the mean
             of both halves, and the standard error over the samples.
         samples: Number of samples.
@@ -159,7 +159,7 @@ class Lowest:
 
     weights: Weights
     loss: float
-    own: float
+    recorded_loss: float
     gain: float
     error: float
     samples: int
@@ -177,24 +177,24 @@ def lowest_weights(run: Run, round: int, split: str = "test", samples: int | Non
         ValueError: If there is no such split, the loss is no mean over samples, or no finite loss is found.
     """
     record = run.round(round)
-    clients, own = record.kept("clients")[record.ids.argsort()], own_weights(record)
+    clients, recorded = record.kept("clients")[record.ids.argsort()], own_weights(record)
     every = selected_samples(run, round, split, min(samples or MOST, MOST))
     halves = [every[torch.arange(first, len(every), 2)] for first in (0, 1)]
-    found = [_descended(run, clients, own, some) for some in (every, *halves)]
-    judged = zip(found, (every, *halves[::-1]), strict=True)
-    whole, *parts = (_losses(run, clients, [own.row, row], some) for row, some in judged)
-    gains = torch.cat([base - other for base, other in parts])
-    base, lowest = (float(losses.mean()) for losses in whole)
+    rows = [_descended(run, clients, recorded, some) for some in (every, *halves)]
+    judged = zip(rows, (every, *halves[::-1]), strict=True)
+    on_all, *on_halves = (_losses(run, clients, [recorded.row, row], some) for row, some in judged)
+    gains = torch.cat([base - other for base, other in on_halves])
+    base, lowest = (float(losses.mean()) for losses in on_all)
     if not np.isfinite([base, lowest]).any():
         raise ValueError(f"no weights of round {round} of run {run.name} have a finite loss; select an earlier round.")
-    better = Weights(1.0, tuple(found[0])) if np.isnan(base) or lowest < base else own
+    better = Weights(1.0, tuple(rows[0])) if np.isnan(base) or lowest < base else recorded
     gain, error = float(gains.mean()), float(gains.std() / len(gains) ** 0.5)
     return Lowest(better, float(np.nanmin([base, lowest])), base, gain, error, len(every))
 
 
-def _descended(run: Run, clients: Tensor, own: Weights, samples: Samples) -> list[float]:
+def _descended(run: Run, clients: Tensor, recorded: Weights, samples: Samples) -> list[float]:
     """lambda after the descent on samples."""
-    begun = torch.tensor(own.shares, dtype=torch.float64).clamp(min=LEAST)
+    begun = torch.tensor(recorded.shares, dtype=torch.float64).clamp(min=LEAST)
     middle = clients.mean(0)
     flat = run.task.flat(middle)
     use_batches(flat, True)

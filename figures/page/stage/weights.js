@@ -18,8 +18,8 @@ class WeightsCard {
     const { stage } = this, { able } = this;
     if (!frame || stale || frame.cohort.length < 2 || (able !== "live" && !frame.weights?.best)) return null;
     const round = stage.land.frame(stage.looked).round, words = able === "live" ? this.found.get(JSON.stringify(this.about({ round }))) : frame.weights.best.words;
-    const act = button({ class: "best", click: () => this.preset("best") }, words ? "Show these weights" : "Best weights");
-    return make("li", {}, make("p", {}, words ? `${minused(words)} ` : "Would other weights of the clients have a lower loss? ", able === "saved" ? null : act));
+    const act = button({ class: "best", click: () => this.preset("best") }, words ? "Show these weights" : "Find the best weights");
+    return make("p", { class: "best-weights" }, words ? `${minused(words)} ` : "Would other weights of the clients have a lower loss? ", able === "saved" ? null : act);
   }
 
   // Of a file, what it has of its weights: {of, value, own, words}; null for others.

@@ -25,10 +25,9 @@ class Why {
     const sentences = ((frame && frame.why) || []).map(({ text, number, term: name }) => make("li", {}, number && make("b", { class: "number" }, minused(number)), make("p", {}, termed(minused(text), scene.terms, new Set([name])), " ", term(name, scene.terms))));
     this.based.textContent = frame ? `${frame.samples} ± is the standard error of a difference over the ${stage.splitWords()} samples${estimated(frame.parts)}; seeds may differ more.`.trim() : "";
     const told = frame ? [comparison(stage), ...sentences].filter(Boolean) : [], best = frame && this.weights.sentence(at);
-    if (best) told.splice(Math.min(TOLD - 1, told.length), 0, best);
     this.others.replaceChildren(...told.slice(TOLD));
     this.more.hidden = told.length <= TOLD;
-    this.head.replaceChildren(title, ...[lost].filter(Boolean), frame ? make("ol", { class: "sentences" }, ...told.slice(0, TOLD)) : make("p", {}, at.pending ? at.absent : "Without a landscape there are no reasons. Its picture says why there is none."));
+    this.head.replaceChildren(title, ...[lost].filter(Boolean), frame ? make("ol", { class: "sentences" }, ...told.slice(0, TOLD)) : make("p", {}, at.pending ? at.absent : "Without a landscape there are no reasons. Its picture says why there is none."), ...[best].filter(Boolean));
     this.point.replaceChildren(pointCard(stage));
     this.weights.draw(at);
     this.clients.replaceChildren(...(frame ? [clientsCard(stage, run, frame)] : []));

@@ -85,8 +85,8 @@ def test_any_weights_have_the_numbers_and_the_place_of_python(sent, opened):
 def test_the_best_weights_and_those_of_the_round_stand_side_by_side(sent, opened):
     run, path = sent
     page = opened(path, "#view=map")
-    assert "The best weights found have a loss of" in page.text_content("#stage .why .sentences")
-    page.click("#stage .sentences button.best")
+    assert "The best weights found have a loss of" in page.text_content("#stage .best-weights")
+    page.click("#stage .best-weights button")
     page.wait_for_selector("#stage .presets [aria-pressed=true]:has-text('Best weights')")
     page.wait_for_selector("#stage .what-if:has-text('the round\\'s aggregate (')")
     state, said = page.evaluate(f"{VIEW}.state.mix"), page.text_content("#stage .what-if")
@@ -186,7 +186,7 @@ def test_without_its_clients_a_file_weighs_the_three_of_the_plane_and_says_so(se
     assert "Interpolated on the map" in page.text_content("#stage .weights")
     samples = page.text_content("#stage .samples")
     assert "No samples of this round" in samples and "fedscape explore shows it live" in samples
-    page.click("#stage .sentences button.best")
+    page.click("#stage .best-weights button")
     best = page.evaluate(f"{VIEW}.land.frame({VIEW}.looked).frame.weights.best")
     page.wait_for_function(f"loss => {VIEW}.why.weights.asked.value?.loss === loss", arg=best["loss"])
     assert best["loss"] < best["own"] and f"the round's aggregate {best['own']:.4g}" in page.text_content(
