@@ -26,7 +26,7 @@ SILENT = {
 
 ROOMS = {
     "drift": 25,
-    "drift/analyses": 6110,
+    "drift/analyses": 6150,
     "drift/claims": 1305,
     "drift/config": 1000,
     "drift/diagnosis": 505,
@@ -47,12 +47,12 @@ ROOMS = {
     "figures/assistants": 320,
     "figures/axes": 1585,
     "figures/commands": 2575,
-    "figures/explore": 2455,
+    "figures/explore": 2460,
     "figures/films": 605,
     "figures/gallery": 5230,
     "figures/interactive": 525,
     "figures/looks": 630,
-    "figures/page": 1475,
+    "figures/page": 1540,
     "figures/papers": 185,
     "figures/pictures": 340,
     "figures/selection": 765,

@@ -5,9 +5,9 @@ from pathlib import Path
 STAGE = Path(__file__).resolve().parent / "stage"
 
 SCRIPTS = (
-    *("elements", "grid", "asks", "network", "address", "landscapes", "relief", "marks", "picture", "hall", "player"),
-    *("timeline", "rail", "clients", "weights", "samples", "charts", "why", "gallery", "tools", "save", "tour"),
-    "stage",
+    *("elements", "grid", "asks", "network", "carried", "address", "landscapes", "relief", "marks", "picture", "hall"),
+    *("player", "timeline", "rail", "clients", "weights", "samples", "charts", "why", "gallery", "tools", "save"),
+    *("tour", "stage"),
 )
 """Parts of the stage's script, in their order."""
 

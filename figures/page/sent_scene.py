@@ -1,10 +1,12 @@
 """What a page that is sent has of each run: landscapes of some rounds, curves and events."""
 
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 import xarray as xr
 
+from drift.analyses.landscapes.round_weights import by_size, lowest_weights, own_weights
 from drift.analyses.rounds.coherence import coherence
 from drift.analyses.rounds.numbers import OF_RECORD
 from drift.analyses.rounds.run_state import run_state
@@ -19,6 +21,7 @@ from figures.page.sampled import Samples, landscape_words
 from figures.page.scene import LAST, Detail, curves, events, missing
 from figures.page.stage_round import stage_round
 from figures.page.start import Start
+from figures.page.why import lowest_words
 from figures.selection.identity import seed_text
 
 
@@ -64,6 +67,29 @@ def stage_jobs(run: Run, start: Start) -> list[Job]:
 
 
 def _landscape(run: Run, index: int, start: Start) -> dict[str, Any]:
-    """The value of `stage_round`; a run that remembers evaluates its models once."""
-    compute = partial(stage_round, run, index, **start.how)
+    """The value of `stage_round`, and weights; a run that remembers evaluates its models once."""
+
+    def compute() -> dict[str, Any]:
+        first = index == start.first(run.kept("clients", least=3))
+        weights = _weights(run, index, start.how["split"], start.how["samples"], best=first)
+        return {**stage_round(run, index, **start.how), "weights": weights}
+
     return run.once(f"stage {index}", compute) if isinstance(run, Remembered) else compute()
+
+
+def _weights(run: Run, index: int, split: str, samples: Samples, *, best: bool) -> dict[str, Any]:
+    """Weights of the clients of a round by rule.
+
+    Returns:
+        own (of the round) and size (by data size), and best where they are sought and found: gamma and weights by id;
+        best also has loss, own (the loss at the round's own weights) and words.
+    """
+    record = run.round(index)
+    ids = sorted(record.ids.tolist())
+    listed = lambda item: {"gamma": item.gamma, "weights": dict(zip(map(str, ids), item.shares, strict=True))}  # noqa: E731
+    value: dict[str, Any] = {"own": listed(own_weights(record)), "size": listed(by_size(run, record))}
+    with suppress(ValueError):  # no finite loss, or none of single samples
+        if best and (lowest := lowest_weights(run, index, split, samples)):
+            numbers = {"loss": lowest.loss, "own": finite(lowest.recorded_loss), "words": lowest_words(run, lowest)}
+            value["best"] = listed(lowest.weights) | numbers
+    return value

@@ -1,6 +1,7 @@
 """The landscape of one round of a run on the stage: a plane, the models on and near it, and the cohort."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,9 @@ from figures.page.sampled import ROUGH_POINTS, Samples, landscape_words, options
 from figures.page.why import why
 from landscape.geometry.planes import project
 from landscape.model.held_values import digest
-from landscape.surfaces.interpolated_surface import interpolated_surface
+from landscape.surfaces.interpolation import filled
+from landscape.surfaces.refinement import lattices
+from landscape.surfaces.surface import surface
 from landscape.sweep.grid import Sweep
 
 BOX = "symmetric"
@@ -124,7 +127,8 @@ def _rough_plane(run: Run, index: int, sweep: Sweep, samples: Samples, split: st
     selected = selected_samples(run, index, split, samples)
     task = task_with_classes(run, selected) if quantity.startswith("class") else run.task
     evaluation = evaluation_of(run, split=selected)
-    return interpolated_surface(task, sweep, budget=ROUGH_POINTS, evaluation=evaluation)
+    requested = [mask for mask in lattices((sweep.shape[0], sweep.shape[1])) if mask.sum() <= ROUGH_POINTS][-1]
+    return filled(surface(task, replace(sweep, inside=requested), evaluation=evaluation), requested)
 
 
 def _cached(run: Run, analysis: Callable[..., xr.Dataset], **how: Any) -> xr.Dataset:
@@ -174,7 +178,7 @@ def round_losses(run: Run, record: Round, samples: Samples, split: str = "test")
         aggregate, on parts of the samples, which the attribute `of` names; `samples` is their number.
     """
     ids, shares = record.ids.tolist(), run.experiment.cohort_weights(record.sizes).double()
-    others = _globals(record)
+    others = globals_of(record)
     basis, number = stacked([record.kept("clients"), *(model[None] for model in others.values())]), len(ids)
     left = shares.repeat(number, 1).fill_diagonal_(0)
     sums = torch.nn.functional.pad(torch.cat([left / left.sum(1, keepdim=True), shares[None]]), (0, len(others)))
@@ -195,7 +199,7 @@ def round_losses(run: Run, record: Round, samples: Samples, split: str = "test")
     return xr.Dataset(variables, coords={"id": ids}, attrs=attrs)
 
 
-def _globals(record: Round) -> dict[str, torch.Tensor]:
+def globals_of(record: Round) -> dict[str, torch.Tensor]:
     """The global models of a round that it kept: start, end."""
     return {name: model for name in ("start", "end") if (model := getattr(record, name)) is not None}
 
@@ -203,7 +207,7 @@ def _globals(record: Round) -> dict[str, torch.Tensor]:
 def _marks(run: Run, record: Round, sweep: Sweep, centre: list[float], losses: xr.Dataset) -> list[dict[str, Any]]:
     """The models of a round as places on the plane, each with its distance from it."""
     ids, shares = record.ids.tolist(), run.experiment.cohort_weights(record.sizes).double()
-    single = {"aggregate": weighted_models(shares, record.kept("clients"))} | _globals(record)
+    single = {"aggregate": weighted_models(shares, record.kept("clients"))} | globals_of(record)
     matrix = stacked([record.kept("clients"), *(model[None] for model in single.values())])
     values = {f"client {client}": losses.client.values[row] for row, client in enumerate(ids)}
     values |= {name: losses[name] for name in single}

@@ -8,13 +8,15 @@ from typing import Any
 from urllib.parse import unquote
 
 from drift.analyses.per_round import evenly_spaced
+from drift.analyses.selected_samples import number_of
 from drift.runs.run import Run
 from figures.page.sampled import Samples
 from figures.page.scene import missing
 
-ROUNDS = 10
-"""Rounds of a run whose landscape is on the stage at most, evenly spaced among those that kept three clients; the round
-that the page begins with is added."""
+ROUNDS, MOST, WORK = 10, 25, 2e11
+"""Rounds of a run whose landscape is on the stage, evenly spaced among those that kept three clients: at least ROUNDS,
+and up to MOST while parameters times samples times points are fewer than WORK. The one that it begins with is added.
+"""
 
 
 @dataclass(frozen=True)
@@ -59,8 +61,11 @@ class Start:
         """Rounds whose landscape is on the stage; none where it cannot be computed."""
         if missing(run):
             return []
-        able = run.kept("clients", least=3)
-        return sorted({*evenly_spaced(able, ROUNDS), self.first(able)})
+        able, split, samples = run.kept("clients", least=3), self.how["split"], self.how["samples"]
+        tested = number_of(run, "train" if split.startswith("client") else split)
+        work = run.layout.size * min(samples or tested, tested) * self.how["points"] ** 2
+        number = min(max(int(WORK / work), ROUNDS), MOST)
+        return sorted({*evenly_spaced(able, number), self.first(able)})
 
     def first(self, rounds: Sequence[int]) -> int:
         """Of some rounds the one that the page begins with: its own, or the nearest."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from drift.analyses.landscapes.round_weights import Lowest
 from drift.analyses.over_seeds import estimate
 from drift.analyses.per_round import relative
 from drift.analyses.rounds.coherence import coherence, cosines, mean_cosine
@@ -41,6 +42,19 @@ def why(run: Run, index: int, losses: xr.Dataset, cohort: Sequence[dict[str, Any
     """
     unit = "" if run.loss_units == "1" else f" {run.loss_units}"
     return [_client(run, cohort, unit), _change(run), _averaging(losses, unit), _agreement(run, index)]
+
+
+def lowest_words(run: Run, lowest: Lowest) -> str:
+    """What the best weights of a round give, beside its own."""
+    unit = "" if run.loss_units == "1" else f" {run.loss_units}"
+    best, recorded = alike([lowest.loss, lowest.recorded_loss], 4)
+    if lowest.loss == lowest.recorded_loss:
+        return f"No weights of sum 1 with a lower loss than the round's own, {recorded}{unit}, were found."
+    change = with_error(-lowest.gain, lowest.error, unit)
+    text = (
+        f"The best weights found have a loss of {best}{unit} on {lowest.samples:,} samples; the round's own {recorded}."
+    )
+    return f"{text} Weights found on one half of them change the loss of the other half by {change}."
 
 
 def _averaging(losses: xr.Dataset, unit: str) -> Sentence:

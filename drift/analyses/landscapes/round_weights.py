@@ -11,17 +11,21 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from drift.analyses.evaluate_on import evaluation_of
+from drift.analyses.evaluate_on import evaluate_models, evaluation_of
 from drift.analyses.landscapes.models_plane import task_with_classes
 from drift.analyses.landscapes.named_models import cohort_models
 from drift.analyses.per_round import resolve_round, result
 from drift.analyses.selected_samples import selected_samples
+from drift.methods._learned_weights import Aggregate, Learner, Schedule, initial
 from drift.methods.fedlaw import FedLAW
 from drift.runs.client_of_round import recorded_cohort
 from drift.runs.registry import analysis
 from drift.runs.run import Run
+from drift.store.column_blocks import Updates
 from drift.store.round_record import Round
+from landscape.model.batchnorm import use_batches
 from landscape.model.model import plain
+from landscape.model.samples import Samples
 from landscape.model.task import metric_units
 from landscape.sweep.evaluate import evaluate
 
@@ -140,5 +144,73 @@ def learned_weights(run: Run, round: int) -> Weights:
     combined = FedLAW().combine(run.setting, {}, recorded_cohort(run, record, record.kept("start")))
     return Weights.from_values(combined.weights[record.ids.argsort()].double())
 
+
+@dataclass(frozen=True)
+class Lowest:
+    """The weights of sum 1, none negative, with the lowest loss that was found.
+
+    Args:
+        weights: lambda, ids ascending.
+        loss, recorded_loss: Mean loss of the samples at these weights, and at those that the round took.
+        gain, error: By how much weights found on one half of the samples lower the loss of the other half, in the mean
+            of both halves, and the standard error over the samples.
+        samples: Number of samples.
+    """
+
+    weights: Weights
+    loss: float
+    recorded_loss: float
+    gain: float
+    error: float
+    samples: int
+
+
+def lowest_weights(run: Run, round: int, split: str = "test", samples: int | None = None) -> Lowest:
+    """Descend from a round's own weights to those of the lowest loss, by Adam as FedLAW does, with gamma = 1.
+
+    Args:
+        run, round: A round that kept its clients.
+        split, samples: As in `models_plane`; of more than MOST samples, so many are selected at random.
+
+    Raises:
+        LookupError: If the round kept no clients.
+        ValueError: If there is no such split, the loss is no mean over samples, or no finite loss is found.
+    """
+    record = run.round(round)
+    clients, recorded = record.kept("clients")[record.ids.argsort()], own_weights(record)
+    every = selected_samples(run, round, split, min(samples or MOST, MOST))
+    halves = [every[torch.arange(first, len(every), 2)] for first in (0, 1)]
+    rows = [_descended(run, clients, recorded, some) for some in (every, *halves)]
+    judged = zip(rows, (every, *halves[::-1]), strict=True)
+    on_all, *on_halves = (_losses(run, clients, [recorded.row, row], some) for row, some in judged)
+    gains = torch.cat([base - other for base, other in on_halves])
+    base, lowest = (float(losses.mean()) for losses in on_all)
+    if not np.isfinite([base, lowest]).any():
+        raise ValueError(f"no weights of round {round} of run {run.name} have a finite loss; select an earlier round.")
+    better = Weights(1.0, tuple(rows[0])) if np.isnan(base) or lowest < base else recorded
+    gain, error = float(gains.mean()), float(gains.std() / len(gains) ** 0.5)
+    return Lowest(better, float(np.nanmin([base, lowest])), base, gain, error, len(every))
+
+
+def _descended(run: Run, clients: Tensor, recorded: Weights, samples: Samples) -> list[float]:
+    """lambda after the descent on samples."""
+    begun = torch.tensor(recorded.shares, dtype=torch.float64).clamp(min=LEAST)
+    middle = clients.mean(0)
+    flat = run.task.flat(middle)
+    use_batches(flat, True)
+    learner = Learner("quadratic", *initial("quadratic", begun / begun.sum()), Schedule(0.05, (0.9, 0.999), 30, 0, 0))
+    updates = Updates(clients, middle, torch.ones(len(clients), dtype=torch.bool))
+    learner.learn("shares", EPOCHS, Aggregate(flat, updates), lambda: [samples])
+    return list(learner.factor_and_shares()[1].tolist())
+
+
+def _losses(run: Run, clients: Tensor, rows: Sequence[Sequence[float]], samples: Samples) -> Tensor:
+    """Loss of each sample at combinations of the clients, shape (rows, samples)."""
+    points, single = torch.tensor(rows, dtype=torch.float64), torch.arange(len(samples))
+    return evaluate_models(run, clients, samples, points, groups=single)["loss"].double()
+
+
+MOST, EPOCHS, LEAST = 1000, 100, 0.01
+"""Samples and steps of the descent to the lowest loss, and the smallest weight that it begins with."""
 
 _WORDS = {"class_error": "error of the class"}

@@ -8,6 +8,7 @@ from drift.runs.run import Run
 from drift.store.round_record import Round
 from figures.explore.answers.weights import evaluated, from_values
 from figures.explore.ask import Ask
+from figures.page.why import lowest_words
 
 WORDS = {
     "equal": "Equal weights of the clients with samples.",
@@ -21,7 +22,7 @@ def best(ask: Ask, run: str, round: int, rule: str, split: str = "test", samples
 
     Args:
         run, round: A round that kept its clients.
-        rule: equal, own, fedlaw, or "without 9": FedAvg's of the others.
+        rule: equal, own, fedlaw, best (of the lowest loss), or "without 9": FedAvg's of the others.
         split, samples: As in `landscape`.
 
     Raises:
@@ -34,14 +35,23 @@ def best(ask: Ask, run: str, round: int, rule: str, split: str = "test", samples
     if rule == "fedlaw":
         title = f"weights of round {round}"
         mixture = ask.quick(round_weights.learned_weights, opened, round, round, title=title, priority=8)
+    elif rule == "best":
+        lowest = ask.quick(_lowest, opened, (round, split, samples), round, title="best weights", priority=8)
+        value = evaluated(ask, opened, round, lowest.weights, split, samples)
+        return {**value, "words": lowest_words(opened, lowest)}
     elif kind == "without" and number.isdigit():
         mixture = _without(opened, record, int(number))
     elif rule in WORDS:
         mixture = _stated(record, rule)
     else:
-        raise ValueError(f"rule is {rule!r}; give {', '.join(WORDS)} or 'without 9'.")
+        raise ValueError(f"rule is {rule!r}; give best, {', '.join(WORDS)} or 'without 9'.")
     words = WORDS.get(rule, f"FedAvg's weights of the other clients, without client {number}.")
     return {**evaluated(ask, opened, round, mixture, split, samples), "words": words}
+
+
+def _lowest(run: Run, item: tuple[int, str, int | None]) -> round_weights.Lowest:
+    """The weights; in the process of the jobs."""
+    return round_weights.lowest_weights(run, *item)
 
 
 def _stated(record: Round, rule: str) -> Weights:

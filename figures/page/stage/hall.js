@@ -40,6 +40,7 @@ class Hall {
     this.about.textContent = !present.some(({ at }) => at.frame) ? "" : state.view === "models" ? aboutModels(present[0].at.frame, state.round)
       : state.view === "path" ? "Dots: the global model after each round; the pink one is that on the stage."
       : `Dots: clients, pale ones off the plane. Arrows: to their weighted mean, the aggregate. Square: start; ${state.view === "difference" ? `large dot: end of the round. On a difference the marks of both runs have their colours.${present.some(({ run, other }) => other && run.colour === other.colour) ? ` Rings are those of ${stage.named(stage.looked)}.` : ""}` : "black dot: end of the round."}`;
+    if (!stage.link && !ownPlane(state.view) && present.length) this.about.textContent += ` ${mapsOf(stage)}`;
   }
 
   words({ run, other, at, surface, small }) {
@@ -104,6 +105,11 @@ function meansOf({ marks, run, taken, last, split, barriers, diverged }, stage) 
 }
 
 // What is on a map of models.
+// Which rounds of a file have a map, and of which the models are in it.
+function mapsOf({ looked, land, networks }) {
+  const rounds = land.rounds(looked), exact = rounds.filter((round) => networks.has(looked, round)), every = looked.rounds.every((round) => rounds.includes(round));
+  return `This file has maps of ${every ? "all rounds" : inRounds(rounds)} of ${looked.label} (dots on the time line)${exact.length ? ` and models of ${inRounds(exact)}` : ""}.`;
+}
 const roundsOf = ({ marks }) => inRounds(marks.map(({ round }) => round));
 function aboutModels(frame, round) {
   const bold = frame.marks.some((mark) => mark.round === round) ? `; bold: of round ${round}` : "";

@@ -1,6 +1,7 @@
 // Exact numbers in a file: a plain network of a carried round is evaluated on its samples in a thread of the browser.
 //
-// ask(kind, args) answers "point" as a server does (link.js); figures.page.carried_models makes what is read here.
+// evaluate(run, round, sum) gives loss and prediction of each sample at a sum of the carried vectors, {name: factor};
+// figures.page.carried_models makes what is read here, and carried.js answers with it what a server does.
 
 // What the thread does. It is sent as text, so it uses nothing from outside.
 function evaluator() {
@@ -58,23 +59,24 @@ function evaluator() {
     return input;
   }
 
-  async function answer({ id, network, of, layers, spot: [a, b] }) {
-    const { middle, u, v } = networks.get(network), { inputs, targets, shape } = samples.get(of), size = inputs.length / targets.length;
-    const theta = Float32Array.from(middle, (value, i) => value + a * u[i] + b * v[i]), wrong = new Map(), seen = new Map();
-    let loss = 0, classes = 0;
-    for (let n = 0; n < targets.length; n++) {
+  async function answer({ id, network, of, layers, sum: parts }) {
+    const vectors = networks.get(network), { inputs, targets, shape } = samples.get(of), number = targets.length, size = inputs.length / number;
+    const exact = new Float64Array(vectors.middle.length), losses = new Float64Array(number), predicted = new Int32Array(number);
+    for (const [name, factor] of Object.entries(parts)) vectors[name].forEach((value, i) => { exact[i] += factor * value; });
+    const theta = Float32Array.from(exact);
+    let classes = 0;
+    for (let n = 0; n < number; n++) {
       if (n % BLOCK === 0) { await new Promise((go) => setTimeout(go)); if (dropped.delete(id)) return; }
-      const logits = outputs(layers, theta, inputs.subarray(n * size, (n + 1) * size), shape), target = targets[n];
-      let high = -Infinity, best = 0, sum = 0;
-      logits.forEach((value, i) => { if (value > high) { high = value; best = i; } });
+      const logits = outputs(layers, theta, inputs.subarray(n * size, (n + 1) * size), shape);
+      let high = -Infinity, sum = 0;
+      logits.forEach((value, i) => { if (value > high) { high = value; predicted[n] = i; } });
       logits.forEach((value) => { sum += Math.exp(value - high); });
-      loss += high + Math.log(sum) - logits[target];
+      losses[n] = high + Math.log(sum) - logits[targets[n]];
       classes = logits.length;
-      seen.set(target, (seen.get(target) || 0) + 1);
-      wrong.set(target, (wrong.get(target) || 0) + (best !== target));
     }
-    const errors = Array.from({ length: classes }, (_, i) => (seen.has(i) ? wrong.get(i) / seen.get(i) : null)), mean = loss / targets.length;
-    postMessage({ id, value: { loss: Number.isFinite(mean) ? mean : null, error: [...wrong.values()].reduce((x, y) => x + y, 0) / targets.length, class_error: errors, samples: targets.length, statistics: "" } });
+    let square = 0, u = 0, v = 0; // of the way from the middle: its length, and its parts along u and v
+    exact.forEach((value, i) => { const step = value - vectors.middle[i]; square += step * step; u += step * vectors.u[i]; v += step * vectors.v[i]; });
+    postMessage({ id, value: { losses, predicted, classes, mark: { u, v, away: Math.sqrt(Math.max(square - u * u - v * v, 0)) } } });
   }
 
   let turn = Promise.resolve();
@@ -87,7 +89,7 @@ function evaluator() {
 }
 
 class Networks {
-  constructor(stage) { Object.assign(this, { stage, sent: new Map(), open: new Map(), number: 0 }); }
+  constructor(stage) { Object.assign(this, { stage, sent: new Map(), open: new Map(), known: new Map(), number: 0 }); }
 
   // Whether a round of a run can be evaluated here.
   has(run, round) { return Boolean(run.network && run.shown[round] && run.shown[round].carried); }
@@ -95,19 +97,25 @@ class Networks {
   // Why a number of a round is interpolated, and which rounds are exact.
   why(run) {
     const rounds = this.stage.land.rounds(run).filter((round) => this.has(run, round));
-    return rounds.length ? `this file carries the models of round ${rounds.join(", ")}` : run.interpolated || "this file would become too large with its models";
+    return rounds.length ? `this file carries the models of ${inRounds(rounds)}` : run.interpolated || "this file would become too large with its models";
   }
 
-  ask(kind, { run: name, round, spot }) {
-    const run = this.stage.runs.find((one) => this.stage.memberOf(one) === name), of = run.network.samples, network = `${name} ${round}`;
+  // Loss and prediction of each sample, and the place of the model; the promise has cancel().
+  evaluate(run, round, sum) {
+    const of = run.network.samples, network = `${run.key} ${round}`, known = JSON.stringify([network, sum]);
+    if (this.known.has(known)) return Promise.resolve(this.known.get(known));
     this.worker ||= this.begin();
     const once = (key, what) => { if (!this.sent.has(key)) this.sent.set(key, what().then((message) => this.worker.postMessage(message))); return this.sent.get(key); };
     const ready = Promise.all([once(`samples ${of}`, async () => ({ of, ...await samplesOf(this.stage.scene.samples[of]) })), once(network, async () => ({ network, vectors: await vectorsOf(run.shown[round].carried) }))]);
-    const id = ++this.number, promise = new Promise((resolve, reject) => { this.open.set(id, { resolve, reject }); ready.catch(reject); });
+    const id = ++this.number, promise = new Promise((resolve, reject) => { this.open.set(id, { resolve: (value) => { this.remember(known, value); resolve(value); }, reject }); ready.catch(reject); });
     promise.cancel = () => { if (this.open.delete(id)) this.worker.postMessage({ cancel: id }); };
-    ready.then(() => { if (this.open.has(id)) this.worker.postMessage({ id, network, of, layers: run.network.layers, spot }); }, () => null);
+    ready.then(() => { if (this.open.has(id)) this.worker.postMessage({ id, network, of, layers: run.network.layers, sum }); }, () => null);
     return promise;
   }
+
+  remember(key, value) { this.known.set(key, value); if (this.known.size > 12) this.known.delete(this.known.keys().next().value); }
+
+  ask(kind, args) { return carriedAnswer(this, kind, args); }
 
   begin() {
     const worker = new Worker(URL.createObjectURL(new Blob([`(${evaluator})()`], { type: "text/javascript" })));
@@ -126,7 +134,7 @@ async function samplesOf({ shape, targets, tables, bytes, values }) {
   return { shape, targets, inputs: Float32Array.from(await unzipped(bytes), (place, i) => known[Math.floor(i / size) % known.length][place]) };
 }
 
-const vectorsOf = async (carried) => Object.fromEntries(await Promise.all(["middle", "u", "v"].map(async (name) => [name, await numbersOf(carried[name])])));
+const vectorsOf = async (carried) => Object.fromEntries(await Promise.all(Object.entries(carried).map(async ([name, vector]) => [name, await numbersOf(vector)])));
 
 // Whole numbers of so many bytes, the lowest bytes of all first and the sign in the lowest bit, times their unit, as float64.
 async function numbersOf({ zipped, bytes: size, step }) {

@@ -20,12 +20,19 @@ class SamplesCard {
 
   draw(at) {
     const { stage } = this, { state } = stage, { frame } = at;
-    this.element.hidden = !stage.link || !frame || at.stale || !stage.scene.classes.length;
+    this.element.hidden = !frame || at.stale || !stage.scene.classes.length || (!stage.link && ownPlane(state.view));
     if (this.element.hidden) return;
+    if (!stage.link && !stage.networks.has(stage.looked, at.round)) {
+      const why = stage.networks.why(stage.looked);
+      this.controls.replaceChildren();
+      this.content.replaceChildren(make("p", { class: "small" }, `No samples of this round: ${why}. ${LIVE}`));
+      return;
+    }
+    const there = ([name]) => stage.link || ["", "point", "weights"].includes(name) || carriedModel(frame, name);
     const clients = frame.cohort.map((one) => one.id), pick = (label, options, present, act) => labelled(label, options, present, (value) => stage.set(act(value)));
-    const models = [["", "choose a model"], ["end", "end"], ["start", "start"], ["aggregate", "aggregate"], ...(state.point ? [["point", "the point"]] : []), ...(state.mix ? [["weights", "your weights"]] : []), ...clients.map((id) => [`client ${id}`, `client ${id}`])];
+    const models = [["", "choose a model"], ["end", "end"], ["start", "start"], ["aggregate", "aggregate"], ...(state.point ? [["point", "the point"]] : []), ...(state.mix ? [["weights", "your weights"]] : []), ...clients.map((id) => [`client ${id}`, `client ${id}`])].filter(there);
     if (!models.some(([value]) => value === state.model)) models.push([state.model, state.model]);
-    const rest = state.model ? [pick("against", [["", "none"], ...clients.map((id) => [id, `client ${id}`])], state.against, (value) => ({ against: value === "" ? null : Number(value), show: value === "" && state.show === "differs" ? "wrong" : state.show, more: 0 })),
+    const rest = state.model ? [pick("against", [["", "none"], ...clients.filter((id) => there([`client ${id}`])).map((id) => [id, `client ${id}`])], state.against, (value) => ({ against: value === "" ? null : Number(value), show: value === "" && state.show === "differs" ? "wrong" : state.show, more: 0 })),
       pick("show", [["wrong", "wrong ones"], ...(state.against === null ? [] : [["differs", "two predictions"]]), ["all", "all"]], state.show, (show) => ({ show, more: 0 }))] : [];
     this.controls.replaceChildren(pick("of model", models, state.model, (model) => ({ model, truth: null, predicted: null, more: 0 })), ...rest);
     const model = state.model && this.model();

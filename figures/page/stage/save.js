@@ -88,7 +88,7 @@ async function savePage(stage, say) {
   say("Evaluating what the file shows ...", () => null);
   try {
     const runs = stage.shown.flatMap((run) => (run.names || [{ name: run.key }]).map((member) => member.name)), live = blank(stage);
-    const plain = Object.fromEntries(["model", "against", "truth", "predicted", "more", "show", "figure", "filter", "follow", "tour"].map((name) => [name, live[name]]));
+    const plain = Object.fromEntries(["figure", "filter", "follow", "tour"].map((name) => [name, live[name]]));
     const what_if = await stage.why.weights.toSave(), asked = stage.link.ask("publish", { runs, address: addressOfState({ ...stage.state, ...plain }), what_if }, { onProgress: (progress) => say(`Saving ${progressWords(progress)}`, cancel) });
     const cancel = () => { asked.cancel(); say("No file: you cancelled it.", null); };
     say("Saving the page to send: evaluating its landscapes ...", cancel);

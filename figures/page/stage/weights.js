@@ -1,5 +1,6 @@
 // The card of weights: the aggregate of the round at any weights of its clients. They belong to the run and round they were set for.
-// A file shows the weights that were set when it was saved, and what they gave.
+// A file evaluates weights of the models that it carries, or interpolates those of the three clients of the plane (carried.js), and has what weights gave
+// that were set when it was saved.
 
 class WeightsCard {
   constructor(stage) {
@@ -9,38 +10,60 @@ class WeightsCard {
     this.numbers = make("p", { class: "what-if", role: "status" });
     this.words = make("p", { class: "small" });
     this.element = make("section", { class: "weights", hidden: true }, make("h3", {}, "Weights of the clients"), this.presets, this.sliders, this.numbers, this.words);
-    this.rows = new Map();
+    Object.assign(this, { rows: new Map(), found: new Map() }); // found: words on the best weights, by question
+  }
+
+  // A sentence on the best weights, with the button that finds or shows them.
+  sentence({ frame, stale }) {
+    const { stage } = this, { able } = this;
+    if (!frame || stale || frame.cohort.length < 2 || (able !== "live" && !frame.weights?.best)) return null;
+    const round = stage.land.frame(stage.looked).round, words = able === "live" ? this.found.get(JSON.stringify(this.about({ round }))) : frame.weights.best.words;
+    const act = button({ class: "best", click: () => this.preset("best") }, words ? "Show these weights" : "Find the best weights");
+    return make("p", { class: "best-weights" }, words ? `${minused(words)} ` : "Would other weights of the clients have a lower loss? ", able === "saved" ? null : act);
   }
 
   // Of a file, what it has of its weights: {of, value, own, words}; null for others.
   get saved() { const { link, scene, state } = this.stage; return !link && state.mix && scene.what_if && JSON.stringify(ofMix(state.mix)) === JSON.stringify(scene.what_if.of) ? scene.what_if : null; }
 
+  // What this page can do: "live"; "whole", evaluate all weights itself; "three", those of the clients of the plane; "saved", show what was saved.
+  get able() { const { link, looked, land } = this.stage, { frame } = land.frame(looked); return link ? "live" : carriesAll(frame) ? "whole" : this.saved ? "saved" : frame && frame.weights ? "three" : ""; }
+  get exact() { const { stage } = this; return stage.networks.has(stage.looked, this.round); }
+
+  // The weights that were set, where this page has a number of them.
+  get set() { const { link, state: { mix }, land, looked } = this.stage; return mix && (link || this.saved || canWeigh(land.frame(looked).frame, mix)) ? mix : null; }
+
   // What the round took: {weights, gamma}, and the answer with its loss.
-  get base() { return this.saved ? { value: this.saved.own } : this.stage.asks.want("best", this.about({ round: this.round, rule: "own" })); }
-  get own() { return this.base.value || { gamma: 1, weights: Object.fromEntries(this.cohort.map((one) => [one.id, one.weight ?? 0])) }; }
-  get present() { return this.draft || this.stage.state.mix; }
+  get base() {
+    const { able, stage } = this, { frame } = stage.land.frame(stage.looked);
+    if (able === "three") return { value: { loss: frame.weights.best?.own ?? frame.marks.find(({ kind }) => kind === "aggregate")?.loss ?? null, parts: null } };
+    return this.saved ? { value: this.saved.own } : this.stage.asks.want("best", this.about({ round: this.round, rule: "own" }));
+  }
+  get own() { return this.able === "three" ? { gamma: 1, weights: Object.fromEntries(this.cohort.map(({ id }) => [id, 1 / this.cohort.length])) } : this.base.value || { gamma: 1, weights: Object.fromEntries(this.cohort.map((one) => [one.id, one.weight ?? 0])) }; }
+  get present() { return this.draft || this.set; }
   about(rest) { const { samples, split } = this.stage.state; return { run: this.stage.memberOf(this.stage.looked), ...rest, split, samples }; }
   question({ round, weights, gamma }) { return this.about({ round, weights, gamma }); }
 
   // Weights of the round, with four decimals, as an address has them.
   mixed(gamma, weights) {
-    const few = Object.entries(weights).map(([id, weight]) => [id, Number(weight.toFixed(4))]);
+    const all = Object.fromEntries(this.clients.map(({ id }) => [id, 0])), few = Object.entries({ ...all, ...weights }).map(([id, weight]) => [id, Number(weight.toFixed(4))]);
     return { run: this.stage.state.look, round: this.round, gamma: Number(gamma.toFixed(4)), weights: Object.fromEntries(few) };
   }
 
   draw(at) {
     const { stage } = this, { state } = stage, { frame } = at;
-    this.element.hidden = !(stage.link || this.saved) || !frame || at.stale || ownPlane(state.view);
+    this.element.hidden = !frame || at.stale || ownPlane(state.view) || !this.able;
     if (this.element.hidden) { this.draft = null; this.mark = ""; this.sliders.replaceChildren(); this.presets.replaceChildren(); this.numbers.textContent = this.words.textContent = this.words.said = ""; return; }
-    this.cohort = frame.cohort;
     this.round = at.round;
-    if (isNew(this, [state.look, at.round, this.cohort.map((one) => one.id), state.client])) { this.draft = null; this.build(); }
+    this.clients = frame.cohort;
+    this.cohort = this.able === "three" && !(this.set && isBest(frame, this.set)) ? frame.cohort.filter(({ id }) => frame.through.includes(id)) : frame.cohort;
+    if (isNew(this, [state.look, at.round, this.able, this.cohort.map((one) => one.id), state.client])) { this.draft = null; this.build(); }
     this.show();
   }
 
   build() {
     const { stage } = this, { client } = stage.state, picked = this.cohort.some((one) => one.id === client);
-    const live = Boolean(stage.link), rules = !live ? [] : [["own", "The round's own"], ["equal", "Equal"], ["fedlaw", "FedLAW's"], ...(picked ? [[`without ${client}`, `Without client ${client}`]] : [])];
+    const { able } = this, { frame } = stage.land.frame(stage.looked), whole = able === "live" || able === "whole", best = able === "live" || frame.weights?.best;
+    const rules = able === "saved" ? [] : [["own", able === "three" ? "Mean of the three" : "The round's own"], ...(best ? [["best", "Best weights"]] : []), ...(whole ? [["equal", "Equal"]] : []), ...(able === "live" ? [["fedlaw", "FedLAW's"]] : []), ...(picked && whole ? [[`without ${client}`, `Without client ${client}`]] : [])];
     this.presets.replaceChildren(...rules.map(([rule, text]) => button({ value: rule, title: rule === "fedlaw" ? stage.scene.terms.FedLAW : null, click: () => this.preset(rule) }, text)));
     this.rows = new Map(this.cohort.map(({ id }) => [String(id), this.slider(`client ${id}`, [0, 1], (value) => this.moved(id, value), { "aria-label": `Weight of client ${id}` })]));
     this.sum = this.slider("sum", [0.5, 1.5], (value) => this.changed((this.present || this.own).weights, value), { "aria-label": "Sum of the weights", title: "FedLAW's gamma: the aggregate is the weighted mean times this factor" });
@@ -48,7 +71,7 @@ class WeightsCard {
   }
 
   slider(words, [min, max], moved, more) {
-    const slider = make("input", { type: "range", min, max, step: 0.005, disabled: !this.stage.link, input: () => moved(slider.valueAsNumber), change: () => this.released(), ...more }), output = make("output", {});
+    const slider = make("input", { type: "range", min, max, step: 0.005, disabled: this.able === "saved" || (this.able === "three" && this.cohort.length > 3), input: () => moved(slider.valueAsNumber), change: () => this.released(), ...more }), output = make("output", {});
     return { slider, output, row: make("label", {}, make("span", {}, words), slider, output) };
   }
 
@@ -73,11 +96,12 @@ class WeightsCard {
     const { stage, mark: where } = this;
     if (rule === "own") { this.draft = null; stage.set({ mix: null }); return; }
     this.words.said = "";
-    this.words.textContent = rule === "fedlaw" ? "Learning the weights on the proxy set ..." : "Evaluating ...";
+    this.words.textContent = { fedlaw: "Learning the weights on the proxy set ...", best: "Looking for the weights of the lowest loss ..." }[rule] || "Evaluating ...";
     try {
-      const value = await stage.link.ask("best", this.about({ round: this.round, rule }));
+      const value = await stage.asks.link.ask("best", this.about({ round: this.round, rule }));
       if (where !== this.mark) return;
       const mix = this.mixed(value.gamma, value.weights);
+      if (rule === "best") this.found.set(JSON.stringify(this.about({ round: this.round })), value.words);
       this.note = { of: JSON.stringify(mix), words: value.words, rule };
       stage.set({ mix });
     } catch (reason) { if (where === this.mark) this.words.textContent = String(reason.message || reason); }
@@ -107,37 +131,40 @@ class WeightsCard {
     const { gamma } = mix || this.own;
     put(this.sum, gamma, 3);
     this.sum.row.hidden = [gamma, this.own.gamma].every((one) => Math.abs(one - 1) < 5e-5); // of rounds whose weights sum to 1
-    const { base } = this;
+    const { base, able, saved } = this, three = able === "three";
     if (this.saved) this.asked = { value: this.saved.value };
     else if (mix && (!this.asked || !this.asked.pending || !this.draft)) this.asked = stage.asks.want("weights", this.question(mix));
     else if (mix) stage.asks.wanted.add([...stage.asks.entries].find(([, entry]) => entry === this.asked)?.[0]);
-    const now = mix ? this.asked : base;
+    const now = mix ? this.asked : three ? stage.asks.want("weights", this.question(this.mixed(1, this.own.weights))) : base;
     this.numbers.classList.toggle("stale", Boolean(now.pending));
     const error = now.error || base.error;
     if (error) { this.numbers.textContent = error; return; }
     if (!now.value) { if (!this.numbers.textContent) this.numbers.textContent = "Evaluating ..."; return; }
-    const { loss, error: wrong, parts } = now.value, gain = mix && base.value && loss !== null && base.value.loss !== null ? loss - base.value.loss : null;
-    const doubt = gain === null ? NaN : errorBetween({ end: parts }, { end: base.value.parts }), sure = gain !== null && clear(gain, doubt), amount = `${written(Math.abs(gain), 3)} ± ${written(doubt, 2)}${stage.unit}`;
-    const against = gain === null ? "" : Math.abs(gain) < 5e-7 ? "; as the round's aggregate" : sure ? `; ${amount} ${gain < 0 ? "lower" : "higher"} than the round's aggregate` : `; no clear difference to the round's aggregate (${withError(gain, doubt, stage.unit)})`;
-    this.numbers.replaceChildren(make("b", {}, `Loss ${written(loss, 4)}${stage.unit}`), `${wrong === null ? "" : `, error ${(100 * wrong).toFixed(1)} %`}${against}`);
+    const { loss, error: wrong, parts, interpolated } = now.value, { value: own } = base, both = mix && own && own.loss !== null && loss !== null, gain = both && parts && own.parts ? loss - own.loss : null;
+    const doubt = gain === null ? NaN : errorBetween({ end: parts }, { end: own.parts }), sure = gain !== null && clear(gain, doubt), amount = `${written(Math.abs(gain), 3)} ± ${written(doubt, 2)}${stage.unit}`, took = own && own.loss !== null ? ` (${written(own.loss, 4)})` : "";
+    const against = gain === null ? (own && own.loss !== null && (mix || three) ? `; the round's aggregate ${written(own.loss, 4)}` : "") : Math.abs(gain) < 5e-7 ? "; as the round's aggregate" : sure ? `; ${amount} ${gain < 0 ? "lower" : "higher"} than the round's aggregate${took}` : `; no clear difference to the round's aggregate${took}: ${withError(gain, doubt, stage.unit)}`;
+    this.numbers.replaceChildren(make("b", {}, `Loss ${interpolated ? "≈ " : ""}${written(loss, 4)}${stage.unit}`), `${wrong === null ? "" : `, error ${interpolated ? "≈ " : ""}${(100 * wrong).toFixed(1)} %`}${against}`);
     this.numbers.dataset.gain = !sure ? "" : gain < 0 ? "lower" : "higher";
     const scaled = mix && Math.abs(mix.gamma - 1) > 5e-5 ? ` The sum is scaled by ${written(mix.gamma, 4)}.` : "";
-    const rest = this.saved ? "They were set before this file was saved; it has no numbers of others." : "They are forgotten at another round, and when another run is looked at.";
-    const words = mix ? `${this.rule(mix) || "The aggregate of this round with these weights."}${scaled} ${rest}` : "Move a slider: the others share the rest. The mark on the picture follows. FedLAW's weights are learned on the proxy set.";
-    if (words !== this.words.said) this.words.replaceChildren(...termed(this.words.said = words, stage.scene.terms));
+    const rest = able === "saved" ? "They were set before this file was saved; it has no numbers of others." : "These weights are forgotten at another round, and when another run is looked at.";
+    const words = mix ? `${this.rule(mix) || (three ? "" : "The aggregate of this round with these weights.")}${scaled} ${rest}` : `Move a slider: the others share the rest. The mark on the picture follows.${able === "live" ? " FedLAW's weights are learned on the proxy set." : ""}`;
+    const source = { whole: "Evaluated exactly by this page. FedLAW's weights are learned live: fedscape explore.", three: `${this.exact ? "Evaluated exactly by this page" : `Interpolated on the map: ${stage.networks.why(stage.looked)}`}. Other clients weigh 0, as their models are not in this file; fedscape explore has all.` }[able] || "";
+    const lacks = able !== "live" && !saved && !stage.land.frame(stage.looked).frame.weights?.best ? "The best weights of this round are found live." : "", told = minused([words, source, lacks].filter(Boolean).join(" "));
+    if (told !== this.words.said) this.words.replaceChildren(...termed(this.words.said = told, stage.scene.terms));
   }
 
   // Where the weights lie on the plane: the mean of the clients' marks, weighted; the server's place where gamma is not 1.
   markOf() {
     const mix = this.present, { stage } = this;
-    if (!mix || !(stage.link || this.saved) || !stage.looked) return null;
+    if (!mix || !stage.looked) return null;
     const { frame, stale } = stage.land.frame(stage.looked), value = this.saved ? this.saved.value : !this.draft && stage.asks.want("weights", this.question(mix)).value;
     if (!frame || stale) return null;
-    if (value && value.mark) return { name: "your weights", kind: "mix", ...value.mark, loss: value.loss };
+    if (value && value.mark && !this.draft) return { name: "your weights", kind: "mix", ...value.mark, loss: value.loss };
     const sum = sumOf(Object.values(mix.weights)) || 1, placeOf = (id) => frame.marks.find((mark) => mark.name === `client ${id}`);
     const along = (axis) => sumOf(Object.entries(mix.weights).map(([id, weight]) => (weight / sum) * (placeOf(id)?.[axis] ?? 0)));
     return { name: "your weights", kind: "mix", u: along("u"), v: along("v"), away: 0, loss: null };
   }
 }
 
+const minused = (text) => text.replace(/(^|[ (])-(?=\d)/g, "$1−"); // its negative numbers with a minus sign
 const ofMix = ({ round, gamma, weights }) => [round, Number(written(gamma, 4)), Object.entries(weights).map(([id, weight]) => [id, Number(written(weight, 4))])]; // as an address has them

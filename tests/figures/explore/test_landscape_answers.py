@@ -180,7 +180,9 @@ def test_rules_give_the_weights_that_they_name(opened, run):
         model = sum(weight * models[client] for client, weight in expected.items())
         assert value["loss"] == pytest.approx(by_hand(run, model, run.task.split("test"))[0], rel=1e-5), rule
         assert value["words"].endswith(".")
-    learned, own = (opened.ask("best", run=run.name, round=ROUND, rule=rule) for rule in ("fedlaw", "own"))
+    learned, own, best = (opened.ask("best", run=run.name, round=ROUND, rule=one) for one in ("fedlaw", "own", "best"))
+    assert best["loss"] < own["loss"] and sum(best["weights"].values()) == pytest.approx(1)
+    assert f"loss of {best['loss']:.4f}"[:12] in best["words"] and f"own {own['loss']:.4f}"[:8] in best["words"]
     assert learned["proxy_loss"] <= own["proxy_loss"]
     assert "no client 77" in opened.error("best", run=run.name, round=ROUND, rule="without 77")
     assert "rule is 'worst'" in opened.error("best", run=run.name, round=ROUND, rule="worst")

@@ -170,6 +170,21 @@ def test_a_clicked_point_has_the_loss_of_its_model(opened, runs):
     assert page.locator("#stage .class-bars tbody tr").count() == len(run.dataset.classes)
 
 
+def test_the_best_weights_are_a_click_away_and_stand_beside_the_round_s_own(opened):
+    page = opened("#round=2&view=map")
+    assert "Would other weights of the clients have a lower loss?" in page.text_content("#stage .best-weights")
+    own = page.evaluate(f"{VIEW}.why.weights.base.value.loss")
+    page.click("#stage .best-weights button")
+    page.wait_for_selector("#stage .presets [aria-pressed=true]:has-text('Best weights')")
+    idle(page)
+    best = page.evaluate(f"{VIEW}.why.weights.asked.value.loss")
+    assert best < own
+    said = page.text_content("#stage .what-if")
+    assert said.startswith(f"Loss {best:.4f}"[:9]) and f"the round's aggregate ({own:.4f}"[:28] in said
+    assert "The best weights found have a loss of" in page.text_content("#stage .best-weights")
+    assert page.locator("#stage .mark.mix").count() == 1
+
+
 def test_the_sum_of_fedlaw_s_weights_has_a_slider_of_its_own(opened, runs):
     page = opened("#round=2&view=map")
     scale = page.locator("#stage input[aria-label='Sum of the weights']")

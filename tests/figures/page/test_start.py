@@ -19,10 +19,22 @@ def test_an_address_states_round_samples_grid_and_quantity():
 
 def test_the_round_is_on_the_stage_beside_those_that_are_evenly_spaced(runs, monkeypatch):
     monkeypatch.setattr("figures.page.start.ROUNDS", 2)
+    monkeypatch.setattr("figures.page.start.MOST", 2)
     begins = {round: Start.read(f"#round={round}", 4, 20) for round in (1, 2, 9)}
     assert Start.read("", 4, 20).rounds(runs[0]) == [0, 2] and begins[1].rounds(runs[0]) == [0, 1, 2]
     assert begins[9].rounds(runs[0]) == [0, 2] and begins[9].first([0, 4]) == 4
     assert begins[2].first([1, 3]) == 1, "the lower of two that are as near, as the stage has it"
+
+
+def test_a_small_model_has_more_rounds(runs, monkeypatch):
+    rounds = Start.read("", 15, 1000).rounds
+    monkeypatch.setattr("figures.page.start.ROUNDS", 2)
+    assert rounds(runs[0]) == [0, 1, 2]
+    work = runs[0].layout.size * len(runs[0].task.split("test")) * 15**2
+    monkeypatch.setattr("figures.page.start.WORK", 2.5 * work)
+    assert rounds(runs[0]) == [0, 2], "as many as the work allows"
+    monkeypatch.setattr("figures.page.start.WORK", 0)
+    assert rounds(runs[0]) == [0, 2], "and at least these"
 
 
 def test_models_of_the_round_come_first(runs, monkeypatch):

@@ -12,9 +12,11 @@ from drift.analyses.landscapes.round_weights import (
     Weights,
     by_size,
     learned_weights,
+    lowest_weights,
     own_weights,
     round_weights,
 )
+from drift.analyses.landscapes.weight_simplex import best_weights
 from landscape.sweep.evaluate import evaluate
 
 
@@ -68,3 +70,22 @@ def test_without_a_proxy_set_nothing_is_learned(tmp_path):
     run = drift.simulate(without, runs=tmp_path)
     with pytest.raises(LookupError, match="no proxy set"):
         learned_weights(run, 0)
+
+
+def test_the_lowest_weights_are_those_of_the_grid_of_three_clients(run):
+    found = lowest_weights(run, 1)
+    grid = best_weights(run, rounds=[1], clients=sorted(run.round(1).ids.tolist()))
+    assert found.loss <= float(grid.best_loss[0]) + 1e-4
+    assert found.weights.shares == pytest.approx(grid.best_weight.values[0], abs=0.03)
+    assert found.loss == pytest.approx(loss(run, 1, found.weights), abs=1e-6) and found.samples == len(
+        run.task.split("test")
+    )
+    assert (
+        found.recorded_loss == pytest.approx(loss(run, 1, own_weights(run.round(1))), abs=1e-6)
+        and found.recorded_loss > found.loss
+    )
+
+
+def test_a_gain_is_measured_on_samples_that_the_weights_were_not_found_on(run):
+    found = lowest_weights(run, 1)
+    assert found.gain < found.recorded_loss - found.loss and found.error > 0
