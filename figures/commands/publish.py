@@ -35,7 +35,8 @@ def publish(
     """Write one interactive HTML page about runs that can be sent: it needs no server and no network.
 
     The page begins with one to four landscapes side by side, a time line of all rounds, and the reasons in words. Where
-    you click, it interpolates the loss, and says so. Tables and curves follow below.
+    you click, it evaluates a small model exactly, and interpolates the loss of others; it says which. Weights of the
+    clients can be moved. Tables and curves follow below.
 
     Long computations are stored in the folders of the runs: if you stop it, the same command resumes there. A picture
     that cannot be drawn is replaced by the reason, and the exit code is 2. For a run that was recorded without its
