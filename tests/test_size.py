@@ -49,7 +49,7 @@ ROOMS = {
     "figures/commands": 2575,
     "figures/explore": 2460,
     "figures/films": 605,
-    "figures/gallery": 5230,
+    "figures/gallery": 5235,
     "figures/interactive": 525,
     "figures/looks": 630,
     "figures/page": 1540,

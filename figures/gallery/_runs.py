@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
+import numpy as np
 import xarray as xr
 
 from drift.analyses.per_round import evenly_spaced, selected_rounds
@@ -201,8 +202,14 @@ def kept_clients(run: Run, *, least: int = 1) -> list[int]:
 
 
 def rounds_among(available: Sequence[int], rounds: int | Sequence[int]) -> list[int]:
-    """The rounds that are named, or at most so many of the available ones, as `evenly_spaced` takes them."""
-    return evenly_spaced(available, rounds) if isinstance(rounds, int) else list(rounds)
+    """The rounds that are named, or at most so many of the available ones, nearest to evenly spaced places of an axis.
+
+    `evenly_spaced` counts places in the list, so that rounds kept at the end would crowd there.
+    """
+    if not isinstance(rounds, int) or not evenly_spaced(available, rounds):  # which refuses 0
+        return [] if isinstance(rounds, int) else list(rounds)
+    ends = np.linspace(available[0], available[-1], min(rounds, len(available)))
+    return sorted({min(available, key=lambda index: abs(index - end)) for end in ends})
 
 
 def select_suited(

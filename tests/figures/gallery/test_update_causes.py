@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import tiny
 
-import drift
 from figures import gallery
 from figures.gallery import update_causes
 from figures.looks import look
@@ -50,8 +49,7 @@ def test_bars_of_differences_say_so(tmp_path):
 def test_five_rounds_of_a_long_run_are_evenly_spread(tmp_path):
     run = tiny.trained(tmp_path, "clients.stops=0.5", "rounds=13", "keep.clients=every 3, last 3")
     assert run.kept("clients") == [0, 3, 6, 9, 10, 11, 12]
-    shown = update_causes.data([run])["round"].values.tolist()
-    assert shown == drift.update_causes(run)["round"].values.tolist() == [0, 6, 9, 10, 12]
+    assert update_causes.data([run])["round"].values.tolist() == [0, 3, 6, 9, 12]
 
 
 def test_equal_clients_are_refused(tmp_path):
