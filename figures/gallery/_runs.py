@@ -202,10 +202,7 @@ def kept_clients(run: Run, *, least: int = 1) -> list[int]:
 
 
 def rounds_among(available: Sequence[int], rounds: int | Sequence[int]) -> list[int]:
-    """The rounds that are named, or at most so many of the available ones, nearest to evenly spaced places of an axis.
-
-    `evenly_spaced` counts places in the list, so that rounds kept at the end would crowd there.
-    """
+    """The rounds that are named, or at most so many of the available ones, evenly spread over an axis of rounds."""
     if not isinstance(rounds, int) or not evenly_spaced(available, rounds):  # which refuses 0
         return [] if isinstance(rounds, int) else list(rounds)
     ends = np.linspace(available[0], available[-1], min(rounds, len(available)))
