@@ -75,8 +75,8 @@ class FirstLayer:
         vars(self.layer)["forward"] = lambda _: value
 
     def cancels(self, coefficients: Sequence[float]) -> bool:
-        """Whether rounding of the terms at coefficients (n,) may exceed that of their sum by far, as beside a model that
-        diverged: the layer itself must compute this point."""
+        """Whether rounding of the terms at coefficients (n,) may exceed that of their sum by far: beside a model that
+        diverged the layer itself must compute this point."""
         shares = np.array(coefficients)
         count, norms = len(shares), np.diagonal(self._products) ** 0.5
         terms = np.abs(shares) * norms[:count]
