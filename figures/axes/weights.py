@@ -23,7 +23,7 @@ def shares(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "weights",
         ax: Axes to draw into; the current ones of pyplot by default.
         variable: Variable of `ds` to draw.
         ds: The variable over round and client. "weight_ratio", the weight over the client's share of the data, is
-            drawn in a diverging logarithmic map centred at 1; a line parts the clients with a mean below 1.
+            drawn in a logarithmic map centred at 1; a line parts the clients with a mean below 1.
         look: Passed to `Axes.pcolormesh`.
     """
     values = require_values(ds[variable].transpose("client", "round"))
@@ -33,10 +33,10 @@ def shares(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "weights",
     if variable == "weight_ratio":
         furthest = np.exp(abs(np.log(values.where(values > 0))).max())
         reach = float(np.nan_to_num(np.clip(furthest, 1.001, MOST), nan=MOST))  # all weights may be 0
-        look = {"cmap": style.SIGNED, "norm": LogNorm(1 / reach, reach, clip=True), "shading": "nearest", **look}
+        look = {"cmap": style.sequential(), "norm": LogNorm(1 / reach, reach, clip=True), "shading": "nearest", **look}
         ax.axhline(float((values.mean("round") < 1).sum()) - 0.5, color="black", linewidth=0.9)
         values = values.where(values.isnull() | (values > 0), 1 / reach)
-        ax.set_facecolor("#e4e4e4")
+        ax.set_facecolor("white")
         label += " (line: 1)"
     else:
         look = {"cmap": style.sequential(), "vmin": 0, "vmax": top if top > 0 else 1, "shading": "nearest", **look}

@@ -51,15 +51,16 @@ def draw(ds: xr.Dataset) -> Figure:
     figure, axs = style.panels(1, len(gains) + 1, height=2.6, width_ratios=(*[1.25] * len(gains), 1))
     windows = [name for name in names if name.startswith("ima-")]
     for name in names[1:]:
-        if not bool((np.abs(shown.gain.sel(variant=name)) > 1e-5).any()):
-            continue  # the recorded model itself
         colour = _WINDOWS[windows.index(name) % len(_WINDOWS)] if name in windows else _COLOURS[name]
         label = f"mean of {name[4:]} rounds" if name in windows else _LABELS[name]
         look = {"color": colour, "label": label, "marker": _MARKERS[names.index(name) % len(_MARKERS)]}
         look["linestyle"] = palette.DASHES[(names.index(name) - 1) % len(palette.DASHES)]  # lines often hide each other
+        if name == "gamma":
+            _line(shown.gamma, axs[0, -1], **look)
+        if not bool((np.abs(shown.gain.sel(variant=name)) > 1e-5).any()):
+            continue  # the recorded model itself
         for ax, (gain, factor) in zip(axs[0], gains.items(), strict=False):
             _line(factor * shown[gain].sel(variant=name), ax, **look)
-    _line(shown.gamma, axs[0, -1], color=_COLOURS["gamma"])
     texts = {"gain": style.with_unit("loss gained", ds.gain), "error_gain": "accuracy gained [points]"}
     for ax, text in zip(axs.flat, [*map(texts.__getitem__, gains), r"best $\gamma$"], strict=True):
         style.name_axes(ax, "round", text, integers=5)
