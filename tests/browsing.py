@@ -41,14 +41,14 @@ def chromium():
 
 @contextmanager
 def watched(address):
-    """A report that was opened and drew all its figures, and what it asked for and complained about.
+    """A report that was opened and drew all its figures, what it asked for (not its own workers), and its complaints.
 
     All figures count as near the screen, so that a change draws each of them anew.
     """
     told = {"requests": [], "errors": []}
     with chromium() as browser:
         page = browser.new_page(viewport=READING)
-        page.on("request", lambda request: told["requests"].append(request.url))
+        page.on("request", lambda request: request.url.startswith("blob:") or told["requests"].append(request.url))
         page.on("console", lambda line: told["errors"].append(line.text) if line.type == "error" else None)
         page.on("pageerror", lambda problem: told["errors"].append(str(problem)))
         page.goto(address)

@@ -54,7 +54,7 @@ def test_marks_of_two_runs_of_one_colour_are_told_apart(opened, content, text, t
     fills = page.evaluate(f"""[...{PICTURE}[1].marks.element.children].map(one => [
         one.dataset.mark.endsWith('of fedavg'), one.querySelector(':scope > :is(circle, rect, path)').style.fill])""")
     assert {fill for own, fill in fills if own}.isdisjoint({fill for own, fill in fills if not own})
-    assert page.text_content("#stage .about").endswith("Rings are those of FedAvg, seed 5.")
+    assert "Rings are those of FedAvg, seed 5." in page.text_content("#stage .about")
 
 
 @pytest.mark.parametrize("ticked", ["fedavg", "fedavg,fedlaw"])
@@ -114,7 +114,9 @@ def test_only_the_page_scrolls_and_pictures_stay_in_sight(opened, content, text,
 def test_the_parts_of_the_column_are_named_at_its_top_and_a_click_leads_to_one(opened):
     page = opened("#round=2&runs=fedavg&view=map")
     names = page.locator("#stage .jump button")
-    assert names.all_text_contents() == ["Reasons", "Clients", "Drift and curvature", "Whole run"]
+    assert names.all_text_contents() == [
+        *("Reasons", "Weights", "Clients", "Drift and curvature", "Samples", "Whole run")
+    ]
     for one in names.all():
         one.click()
         box = one.bounding_box()
