@@ -39,7 +39,7 @@ ROOMS = {
     "drift/record": 780,
     "drift/runs": 1270,
     "drift/simulation": 1770,
-    "drift/store": 1520,
+    "drift/store": 1525,
     "drift/trackers": 100,
     "drift/training": 855,
     "fedscape": 65,

@@ -209,4 +209,8 @@ def require_known(path: Path, stated: Any, remedy: str) -> None:
     match = re.fullmatch(r"fedscape-(\d{1,9})", str(stated))
     if match and int(match[1]) > int(FORMAT.rpartition("-")[2]):
         raise Newer(path, f"was written by a newer version of fedscape (format {stated!r})", Newer.remedy)
+    if stated is None:
+        raise Damaged(
+            path, "names no format of fedscape", "If fedscape did not write it, leave it out. If it did: " + remedy
+        )
     raise Damaged(path, f"was not written by fedscape (format {stated!r}, and {FORMAT!r} is read)", remedy)

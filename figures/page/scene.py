@@ -105,6 +105,8 @@ def missing(run: Run) -> str:
     if run.without_data:
         return "recorded without its data: no landscape. --task FILE.py:FUNCTION adds it."
     if not run.kept("clients", least=3):
+        if run.kept("clients") and run.experiment.clients.per_round > 2:
+            return "fewer than three clients came back in each round that kept them: no landscape."
         setting = "keep.clients=all" if run.experiment.clients.per_round > 2 else "clients.per_round=3"
         return f"kept no round with three clients: no landscape. Train with --set {setting}."
     return ""

@@ -96,15 +96,17 @@ class WeightsCard {
     const { stage, mark: where } = this;
     if (rule === "own") { this.draft = null; stage.set({ mix: null }); return; }
     this.words.said = "";
-    this.words.textContent = { fedlaw: "Learning the weights on the proxy set ...", best: "Looking for the weights of the lowest loss ..." }[rule] || "Evaluating ...";
+    this.words.textContent = this.busy = { fedlaw: "Learning the weights on the proxy set ...", best: "Looking for the weights of the lowest loss ..." }[rule] || "Evaluating ...";
+    this.busyAt = where;
     try {
       const value = await stage.asks.link.ask("best", this.about({ round: this.round, rule }));
+      this.busy = "";
       if (where !== this.mark) return;
       const mix = this.mixed(value.gamma, value.weights);
       if (rule === "best") this.found.set(JSON.stringify(this.about({ round: this.round })), value.words);
       this.note = { of: JSON.stringify(mix), words: value.words, rule };
       stage.set({ mix });
-    } catch (reason) { if (where === this.mark) this.words.textContent = String(reason.message || reason); }
+    } catch (reason) { if (where === this.mark) this.words.textContent = String(reason.message || reason); } finally { this.busy = ""; }
   }
 
   // Which rule gave the weights, and its words; null for weights set by hand.
@@ -142,14 +144,15 @@ class WeightsCard {
     if (!now.value) { if (!this.numbers.textContent) this.numbers.textContent = "Evaluating ..."; return; }
     const { loss, error: wrong, parts, interpolated } = now.value, { value: own } = base, both = mix && own && own.loss !== null && loss !== null, gain = both && parts && own.parts ? loss - own.loss : null;
     const doubt = gain === null ? NaN : errorBetween({ end: parts }, { end: own.parts }), sure = gain !== null && clear(gain, doubt), amount = `${written(Math.abs(gain), 3)} ± ${written(doubt, 2)}${stage.unit}`, took = own && own.loss !== null ? ` (${written(own.loss, 4)})` : "";
-    const against = gain === null ? (own && own.loss !== null && (mix || three) ? `; the round's aggregate ${written(own.loss, 4)}` : "") : Math.abs(gain) < 5e-7 ? "; as the round's aggregate" : sure ? `; ${amount} ${gain < 0 ? "lower" : "higher"} than the round's aggregate${took}` : `; no clear difference to the round's aggregate${took}: ${withError(gain, doubt, stage.unit)}`;
+    const rival = three && !stage.land.frame(stage.looked).frame.weights.best ? "the round's aggregate" : "the round's own weights"; // which the aggregate need not have
+    const against = gain === null ? (own && own.loss !== null && (mix || three) ? `; ${rival} ${written(own.loss, 4)}` : "") : Math.abs(gain) < 5e-7 ? `; as ${rival}` : sure ? `; ${amount} ${gain < 0 ? "lower" : "higher"} than ${rival}${took}` : `; no clear difference to ${rival}${took}: ${withError(gain, doubt, stage.unit)}`;
     this.numbers.replaceChildren(make("b", {}, `Loss ${interpolated ? "≈ " : ""}${written(loss, 4)}${stage.unit}`), `${wrong === null ? "" : `, error ${interpolated ? "≈ " : ""}${(100 * wrong).toFixed(1)} %`}${against}`);
     this.numbers.dataset.gain = !sure ? "" : gain < 0 ? "lower" : "higher";
     const scaled = mix && Math.abs(mix.gamma - 1) > 5e-5 ? ` The sum is scaled by ${written(mix.gamma, 4)}.` : "";
     const rest = able === "saved" ? "They were set before this file was saved; it has no numbers of others." : "These weights are forgotten at another round, and when another run is looked at.";
     const words = mix ? `${this.rule(mix) || (three ? "" : "The aggregate of this round with these weights.")}${scaled} ${rest}` : `Move a slider: the others share the rest. The mark on the picture follows.${able === "live" ? " FedLAW's weights are learned on the proxy set." : ""}`;
     const source = { whole: "Evaluated exactly by this page. FedLAW's weights are learned live: fedscape explore.", three: `${this.exact ? "Evaluated exactly by this page" : `Interpolated on the map: ${stage.networks.why(stage.looked)}`}. Other clients weigh 0, as their models are not in this file; fedscape explore has all.` }[able] || "";
-    const lacks = able !== "live" && !saved && !stage.land.frame(stage.looked).frame.weights?.best ? "The best weights of this round are found live." : "", told = minused([words, source, lacks].filter(Boolean).join(" "));
+    const lacks = able !== "live" && !saved && !stage.land.frame(stage.looked).frame.weights?.best ? "The best weights of this round are found live." : "", told = (this.busyAt === this.mark && this.busy) || minused([words, source, lacks].filter(Boolean).join(" "));
     if (told !== this.words.said) this.words.replaceChildren(...termed(this.words.said = told, stage.scene.terms));
   }
 

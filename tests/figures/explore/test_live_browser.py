@@ -180,7 +180,7 @@ def test_the_best_weights_are_a_click_away_and_stand_beside_the_round_s_own(open
     best = page.evaluate(f"{VIEW}.why.weights.asked.value.loss")
     assert best < own
     said = page.text_content("#stage .what-if")
-    assert said.startswith(f"Loss {best:.4f}"[:9]) and f"the round's aggregate ({own:.4f}"[:28] in said
+    assert said.startswith(f"Loss {best:.4f}"[:9]) and f"the round's own weights ({own:.4f}"[:30] in said
     assert "The best weights found have a loss of" in page.text_content("#stage .best-weights")
     assert page.locator("#stage .mark.mix").count() == 1
 
@@ -215,7 +215,7 @@ def test_weights_are_dropped_at_another_round(opened):
     idle(page)
     assert "mix=" in page.evaluate("location.hash")
     said = page.text_content("#stage .what-if")
-    assert "the round's aggregate" in said and " ± " in said
+    assert "the round's own weights" in said and " ± " in said
     assert ("no clear difference" in said) == (page.get_attribute("#stage .what-if", "data-gain") == "")
     assert page.locator("#stage .mark.mix").count() == 1
     page.locator("#stage .curves").press("ArrowLeft")

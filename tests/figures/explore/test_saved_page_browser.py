@@ -55,7 +55,7 @@ def test_the_file_opens_as_the_page_was_saved(browser, saved, runs):
     after = page.evaluate(SEEN)
     assert before["state"][:4] == [1, "difference", "error", "train"]
     assert [seeds for _, seeds in after["runs"]] == [["6", "5"], ["5", "6"]], "all seeds; that of the landscapes first"
-    assert "the round's aggregate" in after["weights"][-1] and after["weights"][0] == "0.80"
+    assert "the round's own weights" in after["weights"][-1] and after["weights"][0] == "0.80"
     for part in ("state", "looked", "quantity", "titles", "weights"):
         assert after[part] == before[part], part
     assert [words.replace(" minus ", ", ").split(", ")[1::2] for words in after["titles"]] == [

@@ -189,7 +189,7 @@ def test_without_its_clients_a_file_weighs_the_three_of_the_plane_and_says_so(se
     page.click("#stage .best-weights button")
     best = page.evaluate(f"{VIEW}.land.frame({VIEW}.looked).frame.weights.best")
     page.wait_for_function(f"loss => {VIEW}.why.weights.asked.value?.loss === loss", arg=best["loss"])
-    assert best["loss"] < best["own"] and f"the round's aggregate {best['own']:.4g}" in page.text_content(
+    assert best["loss"] < best["own"] and f"the round's own weights {best['own']:.4g}" in page.text_content(
         "#stage .what-if"
     )
 

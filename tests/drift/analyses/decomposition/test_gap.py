@@ -73,7 +73,7 @@ def test_effort_and_refusals(linear: Run, tmp_path: Path) -> None:
     assert gap_scaling_effort(linear, rounds=[0], samples=4, scales=(1, 2)).forwards == 4 * 7
     with pytest.raises(ValueError, match="two different positive"):
         gap_scaling(linear, scales=(1.0, 1.0))
-    with pytest.raises(ValueError, match="Did you mean 'logits'"):
+    with pytest.raises(ValueError, match="outputs is 'logit'; gap_scaling takes one of probabilities, logits"):
         gap_scaling(linear, outputs="logit")  # type: ignore[arg-type]
     bare = tiny.trained(tmp_path, "keep.clients=none", "rounds=1")
     with pytest.raises(LookupError, match=r"keep\.clients=all"):
