@@ -152,7 +152,7 @@ def test_a_foreign_file_is_named(tmp_path):
     path = files.round_path(tmp_path, 0)
     path.parent.mkdir(parents=True)
     save_file({"theta": torch.zeros(3)}, path)
-    with pytest.raises(Damaged, match="not written by fedscape"):
+    with pytest.raises(Damaged, match="names no format of fedscape"):
         files.read_round(tmp_path, 0)
 
 

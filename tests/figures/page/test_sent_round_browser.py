@@ -88,7 +88,7 @@ def test_the_best_weights_and_those_of_the_round_stand_side_by_side(sent, opened
     assert "The best weights found have a loss of" in page.text_content("#stage .best-weights")
     page.click("#stage .best-weights button")
     page.wait_for_selector("#stage .presets [aria-pressed=true]:has-text('Best weights')")
-    page.wait_for_selector("#stage .what-if:has-text('the round\\'s aggregate (')")
+    page.wait_for_selector("#stage .what-if:has-text('the round\\'s own weights (')")
     state, said = page.evaluate(f"{VIEW}.state.mix"), page.text_content("#stage .what-if")
     record, values = run.round(ROUND), []
     ids = sorted(record.ids.tolist())
