@@ -13,7 +13,7 @@ from drift.runs.run import Run
 from figures.page.sampled import Samples
 from figures.page.scene import missing
 
-ROUNDS, MOST, WORK = 10, 25, 2e11
+ROUNDS, MOST, WORK = 10, 25, 2e9
 """Rounds of a run whose landscape is on the stage, evenly spaced among those that kept three clients: at least ROUNDS,
 and up to MOST while parameters times samples times points are fewer than WORK. The one that it begins with is added.
 """
