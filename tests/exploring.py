@@ -7,6 +7,8 @@ from pathlib import Path
 
 import warm
 
+VIEW = "document.getElementById('stage').view"
+
 
 @contextmanager
 def exploring(*arguments, **environment):
@@ -30,3 +32,14 @@ def idle(page):
     """Wait until all that the page asked for is answered and drawn."""
     page.wait_for_timeout(60)
     page.wait_for_function(IDLE)
+
+
+def slide(page):
+    """Drag the first slider of the weights."""
+    slider = page.locator("#stage .weights input[type=range]").first
+    slider.scroll_into_view_if_needed()
+    box = slider.bounding_box()
+    page.mouse.move(box["x"] + 0.3 * box["width"], box["y"] + box["height"] / 2)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 0.7 * box["width"], box["y"] + box["height"] / 2, steps=6)
+    page.mouse.up()

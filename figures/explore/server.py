@@ -48,10 +48,10 @@ class WorkspaceOpening:
     def __init__(self, make: Callable[[], Workspace], folders: Sequence[Path] = ()) -> None:
         self._make, self._done = make, threading.Event()
         self.first = stored_scene(folders) if folders else None
-        self.unread = [] if self.first else unread_runs(folders)
         self.workspace: Workspace | None = None
         self.problem = ""
         threading.Thread(target=self._open, name="explore-opening", daemon=True).start()
+        self.unread = [] if self.first else unread_runs(folders)  # while the thread loads torch
 
     def wait(self) -> None:
         """Wait until it is open, or cannot be."""

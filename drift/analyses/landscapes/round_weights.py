@@ -174,11 +174,14 @@ def lowest_weights(run: Run, round: int, split: str = "test", samples: int | Non
 
     Raises:
         LookupError: If the round kept no clients.
-        ValueError: If there is no such split, the loss is no mean over samples, or no finite loss is found.
+        ValueError: If there is no such split, one sample is selected, the loss is no mean over samples, or no finite
+            loss is found.
     """
     record = run.round(round)
     clients, recorded = record.kept("clients")[record.ids.argsort()], own_weights(record)
     every = selected_samples(run, round, split, min(samples or MOST, MOST))
+    if len(every) < 2:
+        raise ValueError(f"one sample of {split} was selected; best weights are judged on two halves, so give two.")
     halves = [every[torch.arange(first, len(every), 2)] for first in (0, 1)]
     rows = [_descended(run, clients, recorded, some) for some in (every, *halves)]
     judged = zip(rows, (every, *halves[::-1]), strict=True)

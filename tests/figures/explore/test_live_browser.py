@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 import tiny
 from browsing import MARKS
-from exploring import exploring, idle
+from exploring import VIEW, exploring, idle, slide
 
 pytestmark = MARKS
-VIEW = "document.getElementById('stage').view"
 DRAWN = """() => ({
     address: location.hash, title: document.title,
     pictures: [...document.querySelectorAll('#stage .picture')].map(one => [one.textContent,
@@ -22,39 +21,6 @@ DRAWN = """() => ({
     pressed: [...document.querySelectorAll('[aria-pressed="true"]')].map(one => one.textContent),
 })"""
 """All that is seen."""
-
-
-@pytest.fixture
-def opened(browser, address):
-    """Opens an address of the page in a window; it may not complain, nor ask elsewhere."""
-    pages, errors, requests = [], [], []
-
-    def go(hash_=""):
-        page = browser.new_page(viewport={"width": 1400, "height": 900}, reduced_motion="reduce")
-        page.set_default_timeout(60_000)
-        page.on("pageerror", lambda problem: errors.append(str(problem)))
-        page.on("console", lambda line: errors.append(line.text) if line.type == "error" else None)
-        page.on("request", lambda request: requests.append(request.url))
-        page.goto(address + hash_)
-        idle(page)
-        pages.append(page)
-        return page
-
-    yield go
-    assert errors == []
-    assert {url.split("/")[2] for url in requests if url.startswith("http")} == {address.split("/")[2]}
-    for page in pages:
-        page.close()
-
-
-def slide(page):
-    slider = page.locator("#stage .weights input[type=range]").first
-    slider.scroll_into_view_if_needed()
-    box = slider.bounding_box()
-    page.mouse.move(box["x"] + 0.3 * box["width"], box["y"] + box["height"] / 2)
-    page.mouse.down()
-    page.mouse.move(box["x"] + 0.7 * box["width"], box["y"] + box["height"] / 2, steps=6)
-    page.mouse.up()
 
 
 def brush(page):
@@ -168,60 +134,6 @@ def test_a_clicked_point_has_the_loss_of_its_model(opened, runs):
     assert "evaluated exactly" in page.text_content("#stage .point")
     assert "client" in page.text_content("#stage .point .sum")
     assert page.locator("#stage .class-bars tbody tr").count() == len(run.dataset.classes)
-
-
-def test_the_best_weights_are_a_click_away_and_stand_beside_the_round_s_own(opened):
-    page = opened("#round=2&view=map")
-    assert "Would other weights of the clients have a lower loss?" in page.text_content("#stage .best-weights")
-    own = page.evaluate(f"{VIEW}.why.weights.base.value.loss")
-    page.click("#stage .best-weights button")
-    page.wait_for_selector("#stage .presets [aria-pressed=true]:has-text('Best weights')")
-    idle(page)
-    best = page.evaluate(f"{VIEW}.why.weights.asked.value.loss")
-    assert best < own
-    said = page.text_content("#stage .what-if")
-    assert said.startswith(f"Loss {best:.4f}"[:9]) and f"the round's own weights ({own:.4f}"[:30] in said
-    assert "The best weights found have a loss of" in page.text_content("#stage .best-weights")
-    assert page.locator("#stage .mark.mix").count() == 1
-
-
-def test_the_sum_of_fedlaw_s_weights_has_a_slider_of_its_own(opened, runs):
-    page = opened("#round=2&view=map")
-    scale = page.locator("#stage input[aria-label='Sum of the weights']")
-    assert scale.is_hidden()  # FedAvg's sum to 1
-    page.locator("#stage .look").nth(1).click()
-    idle(page)
-    assert scale.is_visible() and float(scale.input_value()) != 1
-    scale.fill("0.9")
-    idle(page)
-    assert page.evaluate(f"{VIEW}.state.mix.gamma") == 0.9
-    value = page.evaluate(
-        f"[...{VIEW}.asks.entries.values()].find(one => one.kind === 'weights' && one.args.gamma === 0.9)"
-    )
-    run = next(run for run in runs if run.name == value["args"]["run"])
-    record = run.round(2)
-    ids, weights = record.ids.tolist(), value["value"]["weights"]
-    shares = np.array([weights[str(client)] for client in ids])
-    theta = 0.9 * (shares[:, None] * record.kept("clients").double().numpy()).sum(0)
-    samples = run.task.split("test")
-    outputs = run.task.outputs(record.kept("end").new_tensor(theta), samples)
-    wanted = float(run.task.per_sample(outputs, samples.targets).mean())
-    assert value["value"]["loss"] == pytest.approx(wanted, rel=1e-4)
-
-
-def test_weights_are_dropped_at_another_round(opened):
-    page = opened("#round=2&view=map")
-    slide(page)
-    idle(page)
-    assert "mix=" in page.evaluate("location.hash")
-    said = page.text_content("#stage .what-if")
-    assert "the round's own weights" in said and " ± " in said
-    assert ("no clear difference" in said) == (page.get_attribute("#stage .what-if", "data-gain") == "")
-    assert page.locator("#stage .mark.mix").count() == 1
-    page.locator("#stage .curves").press("ArrowLeft")
-    idle(page)
-    assert "mix=" not in page.evaluate("location.hash")
-    assert page.locator("#stage .mark.mix").count() == 0
 
 
 def test_the_next_round_is_computed_ahead(opened):

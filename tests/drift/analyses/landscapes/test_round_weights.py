@@ -89,3 +89,8 @@ def test_the_lowest_weights_are_those_of_the_grid_of_three_clients(run):
 def test_a_gain_is_measured_on_samples_that_the_weights_were_not_found_on(run):
     found = lowest_weights(run, 1)
     assert found.gain < found.recorded_loss - found.loss and found.error > 0
+
+
+def test_one_sample_cannot_judge_the_weights_that_it_chose(run):
+    with pytest.raises(ValueError, match=r"^one sample of test was selected; .* two halves, so give two\.$"):
+        lowest_weights(run, 1, samples=1)
