@@ -55,7 +55,7 @@ ROOMS = {
     "figures/page": 1540,
     "figures/papers": 185,
     "figures/pictures": 340,
-    "figures/selection": 765,
+    "figures/selection": 770,
     "figures/texts": 835,
     "landscape": 65,
     "landscape/batched_training": 190,

@@ -1,5 +1,6 @@
 """The panels of a drawn figure, and why one shows nothing: one value throughout, equal series, lines of two points."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -93,11 +94,12 @@ def _bars(figure: Figure) -> dict[tuple[str, tuple[float, float]], str]:
 
 
 def _name(ax: Axes, bars: dict[tuple[str, tuple[float, float]], str]) -> str:
-    """The label of its colour bar and its title, else the labels of its axes."""
+    """The label of its colour bar and the first words of its title, else the labels of its axes."""
     scales = [
         bars.get((mesh.get_cmap().name, mesh.get_clim()), "") for mesh in ax.collections if isinstance(mesh, QuadMesh)
     ]
-    written = (ax.get_title(), ax.get_title("left"), ax.get_ylabel(), ax.get_xlabel())
+    title = re.sub(r"(?<!,)\n.*", "", ax.get_title(), flags=re.DOTALL)  # a line that ends with a comma goes on
+    written = (title, ax.get_title("left"), ax.get_ylabel(), ax.get_xlabel())
     texts = [" ".join(text.split()) for text in written]
     return ", ".join(filter(None, [*scales, *texts[:2]])) or next(filter(None, texts), "")
 

@@ -99,7 +99,7 @@ def test_panels_of_one_title_that_show_the_same_are_counted():
     figure, axs = style.panels(2, 1)
     for ax in axs.flat:
         ax.plot(np.arange(5))
-        ax.set_title("clients,\nround 2")
+        ax.set_title("clients,\nround 2\nbarrier 0 → 0 nats")
     assert substance.remarks(figure, xr.Dataset(), needs="runs") == ['the 2 panels "clients, round 2" show the same']
 
 
