@@ -57,6 +57,8 @@ PRINTED = {
     "ima-table1-fmnist-shards2": ("ima", "Table I", "FMNIST CNN #C=2"),
     "ima-table1-fmnist-shards2-bases": ("ima", "Table I", "FMNIST CNN #C=2"),
     "ima-table1-fmnist-dir01": ("ima", "Table I", "FMNIST CNN Dir(0.1)"),
+    "ima-table1-cifar10-shards2": ("ima", "Table I", "CIFAR-10 CNN #C=2"),
+    "ima-table1-cifar10-dir01": ("ima", "Table I", "CIFAR-10 CNN Dir(0.1)"),
     "ima-table1-fmnist-dir01-bases": ("ima", "Table I", "FMNIST CNN Dir(0.1)"),
     "fedeve-table1-mnist-dir001": ("fedeve", "Table 1, FEMNIST", "0.01"),
     "fedeve-table1-mnist-dir01": ("fedeve", "Table 1, FEMNIST", "0.1"),
