@@ -1,7 +1,5 @@
 """Tables of numbers of runs: rows and columns are methods and settings; a paper's printed numbers are added."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import chain

@@ -1,7 +1,5 @@
 """Accuracy after few rounds, methods in rows, settings in columns, with the paper's own (LSS paper, Table 1)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

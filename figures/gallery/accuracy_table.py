@@ -1,7 +1,5 @@
 """Accuracy of the last rounds, methods in rows, settings in columns, with the paper's own (IMA paper, Table I)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import xarray as xr

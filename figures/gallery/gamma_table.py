@@ -1,7 +1,5 @@
 """Shrinking factor, methods in rows, settings in columns, with the paper's own (FedLAW paper, Tables 2 and 10)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import xarray as xr

@@ -1,7 +1,5 @@
 """A plane through three clients from a part of its points, and where they lie (a plane as in IMA paper, Fig. 1)."""
 
-from __future__ import annotations
-
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure

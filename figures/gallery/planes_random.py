@@ -1,7 +1,5 @@
 """Loss around each method's final model on a filter-normalised random plane (paper of Li et al. 2018, section 4)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Rounds until a test accuracy is reached, methods in rows, with the paper's own (IMA paper, Table II)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
