@@ -1,7 +1,5 @@
 """Estimated cost of an analysis, stated before it starts."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

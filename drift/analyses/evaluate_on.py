@@ -1,7 +1,5 @@
 """Evaluation of sweeps with the workers and the progress of a run."""
 
-from __future__ import annotations
-
 from typing import Any, Unpack
 
 import torch

@@ -1,7 +1,5 @@
 """The mean of a few values and its interval: one for every verdict, diagnosis, table and picture."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Labelled results of analyses, values per round, and the rounds that an analysis takes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """Samples that a number is averaged over: those of a split or of a client, or a random part of them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -1,14 +1,12 @@
 """Claims as the papers' TOML files state them, one entry each, with the function that measures the effect."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from pydantic import Field, model_validator
 
@@ -42,7 +40,7 @@ class ClaimEntry(Entry):
     ima: dict[str, Any] = Field({}, description="options of IMA; runs of it with others are left out")
 
     @model_validator(mode="after")
-    def _functions_are_known(self) -> ClaimEntry:
+    def _functions_are_known(self) -> Self:
         if (self.over or self.where) and len(self.methods) != 1:
             raise ValueError(f"{self.name} says over or where, which need one method; methods: {list(self.methods)}")
         if self.across and not self.over:

@@ -1,11 +1,9 @@
 """The local training of one client of one round as a pure function of what was sent, wherever it runs."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -29,7 +27,7 @@ class Received:
     past: Past | None = None
 
     @classmethod
-    def from_server(cls, setting: Setting, server: Server, start: Tensor) -> Received:
+    def from_server(cls, setting: Setting, server: Server, start: Tensor) -> Self:
         """What the server sends to the clients of its next round."""
         return cls(server.next, start, server.buffers, sent(setting.experiment.method, server), server.past)
 
@@ -51,7 +49,7 @@ class WorkerData:
     deterministic: bool
 
     @classmethod
-    def of_run(cls, setting: Setting, data: Data, folder: Path) -> WorkerData:
+    def of_run(cls, setting: Setting, data: Data, folder: Path) -> Self:
         """The data for the workers of a run."""
         only = replace(data, samples={"train": data.samples["train"]}, groups={})
         deterministic = torch.are_deterministic_algorithms_enabled()

@@ -1,7 +1,5 @@
 """Adaptive server optimisers on the mean update: what FedAdam, FedYogi and FedAdagrad have in common."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from math import sqrt
 from typing import ClassVar

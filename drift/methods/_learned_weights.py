@@ -4,8 +4,6 @@ The aggregate is linear in the clients, so one backward pass at w gives q = dL/d
 all m + 1 weights is m + 1 inner products with q; no forward pass through a computed model is needed.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field

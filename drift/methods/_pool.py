@@ -1,7 +1,5 @@
 """Geometry of a pool of models: random points on its simplex, distances between members, volume, and gradients."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import factorial
 from typing import Literal

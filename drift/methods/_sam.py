@@ -1,7 +1,5 @@
 """Sharpness-aware gradients: the gradient at the worst point near the model instead of at the model."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from torch import Tensor

@@ -1,7 +1,5 @@
 """Training of the aggregated model on the server's proxy set, and the outputs of its teachers on it."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterable
 from typing import ClassVar, Literal

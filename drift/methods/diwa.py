@@ -1,7 +1,5 @@
 """DiWA on clients: the mean of trainings with random settings, chosen greedily (greedy Soups under another name)."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """DP-FedAvg, clipped updates and Gaussian noise."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """FedAdagrad, Adagrad on the server."""
 
-from __future__ import annotations
-
 from torch import Tensor
 
 from drift.methods._adaptive_server import FedOpt

@@ -1,7 +1,5 @@
 """FedAdam, Adam on the server."""
 
-from __future__ import annotations
-
 from pydantic import Field
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """FedASAM, sharpness-aware local training that adapts to the scale of each weight."""
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from drift.config.method import Method

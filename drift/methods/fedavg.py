@@ -1,7 +1,5 @@
 """FedAvg, the plain average of the clients."""
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from drift.config.method import Method

@@ -1,7 +1,5 @@
 """FedAvgM, momentum on the server."""
 
-from __future__ import annotations
-
 from typing import ClassVar, Literal
 
 import torch

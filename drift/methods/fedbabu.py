@@ -1,7 +1,5 @@
 """FedBABU, a head that stays as it was initialised."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from torch import Tensor

@@ -1,11 +1,9 @@
 """FedBE, a Bayesian ensemble of the clients distilled into their mean."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Literal
+from typing import Literal, Self
 
 import torch
 from pydantic import Field
@@ -79,7 +77,7 @@ class Gaussian:
     lengths: dict[str, Tensor]
 
     @classmethod
-    def around(cls, layout: Layout, start: Tensor, clients: Tensor, numbers: Sequence[int]) -> Gaussian:
+    def around(cls, layout: Layout, start: Tensor, clients: Tensor, numbers: Sequence[int]) -> Self:
         """That of the rows `numbers` of client models (m, d), read by blocks."""
         mean, variance, lengths = torch.empty_like(start), torch.empty_like(start), {}
         for name, span in layout.slices().items():

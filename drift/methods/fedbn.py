@@ -1,7 +1,5 @@
 """FedBN, normalisation layers that stay with the clients."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar

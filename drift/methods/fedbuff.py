@@ -1,7 +1,5 @@
 """FedBuff, buffered asynchronous aggregation."""
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from drift.config.method import Method

@@ -1,7 +1,5 @@
 """FedDF, the ensemble of the clients distilled into their mean."""
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from drift.config.method_values import Cohort, Combined, Setting, State

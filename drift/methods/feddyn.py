@@ -1,7 +1,5 @@
 """FedDyn, a dynamic regulariser that aligns the clients' optima with the server's."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import ClassVar, Literal
 

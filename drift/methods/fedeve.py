@@ -1,7 +1,5 @@
 """FedEve: a Kalman filter on the server that bridges client drift and period drift."""
 
-from __future__ import annotations
-
 from typing import ClassVar, Literal
 
 import torch

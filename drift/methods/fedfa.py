@@ -1,7 +1,5 @@
 """FedFA, federated learning with feature anchors."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal, cast

@@ -1,7 +1,5 @@
 """FedFomo: every client starts from its own mixture of other clients' models, weighted by how much they help."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import ClassVar, Literal
 

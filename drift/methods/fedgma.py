@@ -1,7 +1,5 @@
 """FedGMA, gradient-masked averaging."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 import torch

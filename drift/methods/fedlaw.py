@@ -1,9 +1,7 @@
 """FedLAW: the server learns how much to shrink and how much to weigh each client, on a small proxy set."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 import torch
 from pydantic import Field, model_validator
@@ -66,7 +64,7 @@ class FedLAW(Method):
     swa_after: int = Field(6, ge=0, description="server epochs before averaging begins")
 
     @model_validator(mode="after")
-    def _stop_round_fits(self) -> FedLAW:
+    def _stop_round_fits(self) -> Self:
         if (self.variant == "early_stopped") != (self.stop_round is not None):
             raise ValueError(
                 f"variant is {self.variant!r} and stop_round is {self.stop_round}; early_stopped needs the last round "

@@ -1,7 +1,5 @@
 """FedLoRA, low-rank adapters whose factors or products the server averages."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Literal
 

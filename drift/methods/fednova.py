@@ -1,7 +1,5 @@
 """FedNova, updates normalised by how far each client went."""
 
-from __future__ import annotations
-
 import torch
 from pydantic import Field
 from torch import Tensor

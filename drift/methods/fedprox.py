@@ -1,7 +1,5 @@
 """FedProx, a proximal term that holds clients near what they received."""
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from drift.config.method import Method

@@ -1,7 +1,5 @@
 """FedRep, a shared body under personal heads."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """FedSAM, sharpness-aware local training."""
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from drift.config.method import Method

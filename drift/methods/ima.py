@@ -1,9 +1,7 @@
 """IMA: late in training, the mean of the last few aggregates is evaluated and sent to the clients."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 import torch
 from pydantic import Field, model_validator
@@ -82,7 +80,7 @@ class IMA(Wrapper):
     )
 
     @model_validator(mode="after")
-    def _options_fit(self) -> IMA:
+    def _options_fit(self) -> Self:
         if isinstance(self.base, IMA):
             raise ValueError("base is ima itself; give the method that ima averages, such as fedavg.")
         if self.start >= 1 and self.start != int(self.start):

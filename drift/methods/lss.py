@@ -1,7 +1,5 @@
 """LSS, local superior soups: each client grows a pool of models that are good wherever they are mixed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal

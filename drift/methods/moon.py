@@ -1,7 +1,5 @@
 """MOON, model-contrastive federated learning."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import ClassVar
 

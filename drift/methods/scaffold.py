@@ -1,7 +1,5 @@
 """SCAFFOLD, control variates against client drift."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import ClassVar, Literal
 

@@ -1,7 +1,5 @@
 """Server-FT, the mean of the clients fine-tuned on the proxy set."""
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from drift.config.method_values import Cohort, Combined, Setting, State

@@ -1,7 +1,5 @@
 """FedAvg with a fixed shrinking factor."""
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from drift.config.method import Method

@@ -1,7 +1,5 @@
 """Soups on clients: the mean of many trainings with random settings."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal

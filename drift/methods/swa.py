@@ -1,7 +1,5 @@
 """SWA on clients: the mean of iterates along a longer local training."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Literal

@@ -1,7 +1,5 @@
 """SWAD on clients: the dense mean of iterates between a start and an end found by validation."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import ClassVar

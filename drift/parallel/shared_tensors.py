@@ -1,7 +1,5 @@
 """Serialise objects so that their tensors can be sent to processes or shared with them without copies."""
 
-from __future__ import annotations
-
 import atexit
 import io
 import os
@@ -12,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import accumulate, count
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import torch
 from torch import Tensor
@@ -66,7 +64,7 @@ class MemoryRegion:
             self._file, self.path = tempfile.mkstemp(prefix="fedscape-")
         os.truncate(self._file, self.size)
 
-    def __enter__(self) -> MemoryRegion:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:

@@ -1,7 +1,5 @@
 """Worker processes that keep data between jobs, and are replaced when they die."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import signal
@@ -16,7 +14,7 @@ from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import torch
 
@@ -107,7 +105,7 @@ class Workers(JobPool):
         """Process numbers of the workers."""
         return [worker.process.pid or 0 for worker in self._workers]
 
-    def __enter__(self) -> Workers:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:

@@ -3,8 +3,6 @@
 A file holds the class `Partition`, a `Partitioner` whose fields are the options; `fedscape list partitions` lists them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

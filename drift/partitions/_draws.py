@@ -1,7 +1,5 @@
 """Draws without replacement by Dirichlet proportions."""
 
-from __future__ import annotations
-
 import numpy as np
 
 

@@ -1,7 +1,5 @@
 """The interface of partitions, and those of partitions by groups of samples or with a base partition."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any

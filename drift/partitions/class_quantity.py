@@ -1,7 +1,5 @@
 """A fixed number of classes for every client (#label). Source: IMA paper, Digit-Five; papers.md 6.2."""
 
-from __future__ import annotations
-
 import numpy as np
 from pydantic import Field
 

@@ -1,7 +1,5 @@
 """Every class split over the clients by a Dirichlet draw. Source: Yurochkin et al. 2019, section 4; papers.md 6.2."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Clients of equal size, each with a Dirichlet draw of classes. Source: Hsu et al. 2019; papers.md 6.2."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 import numpy as np

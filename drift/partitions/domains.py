@@ -1,7 +1,5 @@
 """Every domain split over its own clients (domain x clients). Source: IMA paper; papers.md 6.3."""
 
-from __future__ import annotations
-
 import numpy as np
 from pydantic import Field
 

@@ -4,8 +4,6 @@ Source: Shen et al., FedEve, section 3.2 and Fig. 3b, where one method is traine
 cohorts; papers.md 3.4.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Any partitioner of the package flwr-datasets, by its name. Source: flower.ai/docs/datasets."""
 
-from __future__ import annotations
-
 import inspect
 import warnings
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Nearly iid clients and skewed ones. Source: FedLAW paper, Appendix D.2; papers.md 6.3."""
 
-from __future__ import annotations
-
 import numpy as np
 from pydantic import Field
 

@@ -1,7 +1,5 @@
 """Equal random parts, whatever the labels. Source: papers.md 6.3 (IID)."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from drift.partitions._partitioner import Partitioner, require_samples

@@ -1,7 +1,5 @@
 """Classes of falling size, then another partition. Source: FedLAW paper; papers.md 6.3."""
 
-from __future__ import annotations
-
 import numpy as np
 from pydantic import Field
 

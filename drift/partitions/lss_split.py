@@ -1,7 +1,5 @@
 """Training and test set merged, partitioned, and split again per client. Source: LSS code; papers.md 6.1."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

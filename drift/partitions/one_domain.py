@@ -1,7 +1,5 @@
 """One domain per client. Source: LSS paper, Digit-5 and DomainNet; papers.md 6.3."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from drift.partitions._partitioner import Grouped, Groups, Parts, require_samples

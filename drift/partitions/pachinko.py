@@ -1,7 +1,5 @@
 """Pachinko allocation over coarse and fine classes. Source: Reddi et al. 2021; papers.md 6.3."""
 
-from __future__ import annotations
-
 import numpy as np
 from pydantic import Field
 

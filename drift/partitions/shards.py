@@ -1,7 +1,5 @@
 """Shards of samples sorted by label, a few per client (#C). Source: McMahan et al. 2017, section 3; papers.md 6.2."""
 
-from __future__ import annotations
-
 import numpy as np
 from pydantic import Field
 

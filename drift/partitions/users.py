@@ -1,7 +1,5 @@
 """The users in the data as clients. Source: FedEve paper; papers.md 6.3."""
 
-from __future__ import annotations
-
 import numpy as np
 from pydantic import Field
 

@@ -1,11 +1,9 @@
 """Models of any framework as vectors of parameters and floating buffers, with numpy alone."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -44,9 +42,7 @@ class FlatArrays:
     adapters: frozenset[str] = frozenset()
 
     @classmethod
-    def of(
-        cls, model: State, parameters: Iterable[str] | None = None, buffers: Iterable[str] | None = None
-    ) -> FlatArrays:
+    def of(cls, model: State, parameters: Iterable[str] | None = None, buffers: Iterable[str] | None = None) -> Self:
         """The layout of a model.
 
         Of a torch module, parameters that require a gradient and floating buffers are taken. Of a state dict,

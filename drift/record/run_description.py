@@ -1,12 +1,10 @@
 """Description of a recorded run: the cohort of a round, and the content of run.json."""
 
-from __future__ import annotations
-
 import json
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -74,7 +72,7 @@ class RecordedCohort:
         weights: Mapping[Any, float] | None,
         unequal: Stated,
         origin: Callable[[Mapping[str, Any]], tuple[int, Vectors]],
-    ) -> RecordedCohort:
+    ) -> Self:
         """The cohort of `clients` in any order; `ids` are their numbers in the same order, then those of stopped ones.
 
         Tensors that a client did not send are those that it received, `start`. Weights are kept where they give the

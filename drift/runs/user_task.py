@@ -1,12 +1,10 @@
 """The user's own code: metrics, and a task that replaces the recorded dataset: model, loss, samples of each client."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import zip_longest
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -41,7 +39,7 @@ class UserTask:
     parts: list[np.ndarray] | None = None
 
     @classmethod
-    def load(cls, task: Task | str, parts: Parts | None = None, names: Sequence[str] | None = None) -> UserTask:
+    def load(cls, task: Task | str, parts: Parts | None = None, names: Sequence[str] | None = None) -> Self:
         """A task, or the result of the function that the text `my_code.py:make_task` names.
 
         A task is a `Task` or (model, loss, samples), as `landscape.make_task` takes it; or a pair of a
@@ -188,7 +186,7 @@ class UserMetric:
     digest: str
 
     @classmethod
-    def load(cls, text: str) -> UserMetric:
+    def load(cls, text: str) -> Self:
         """The metric of the text `my_code.py:top5_error`; the function's name is the metric's.
 
         Raises:

@@ -1,14 +1,12 @@
 """A thread that writes rounds in order while the next one trains, with one commit point per round."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import Any, Self
 
 import psutil
 from torch import Tensor
@@ -113,7 +111,7 @@ class Writer:
         """
         self._wait(0)
 
-    def __enter__(self) -> Writer:
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 

@@ -4,8 +4,6 @@ A task stores its result in the folder of its run (`Run.cached`), where every la
 is replaced, and another one repeats its task.
 """
 
-from __future__ import annotations
-
 import os
 import secrets
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +11,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from drift.engines import job_pool
 from drift.parallel.job_pool import JobResult
@@ -45,7 +43,7 @@ class Opening:
     trusted: str = field(default_factory=lambda: os.environ.get(trust.TRUSTED, ""))
     call: str = field(default_factory=lambda: secrets.token_hex(8))
 
-    def absolute(self) -> Opening:
+    def absolute(self) -> Self:
         """The same with whole paths, as a worker of another folder needs them."""
         return replace(
             self,

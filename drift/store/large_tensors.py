@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from drift.store import memory_budget
-from drift.store.file_layout import TYPES, TensorSpan, read_header
+from drift.store.file_layout import TYPES, read_header
 from drift.store.numpy_files import stored_bytes
 from drift.store.paths import Stamp
 from drift.store.row_matrices import Rows, filled
@@ -29,7 +29,7 @@ def read(path: Path, file: BinaryIO) -> tuple[dict[str, str], dict[str, Tensor]]
     """
     stated, tensors = read_header(file), dict[str, Tensor]()
     for name, span in stated.spans.items():
-        dtype = _dtype(span)
+        dtype: torch.dtype = getattr(torch, span.dtype)
         fits = memory_budget.fits(dtype, span.shape) or span.begin % TYPES[span.dtype][1] > 0
         if (name.startswith(CARRIED) or name.rpartition(".")[2] in NAMES) and not fits:
             tensors[name] = map_tensor(path, dtype, span.shape, span.begin)
@@ -64,7 +64,3 @@ def models_of_updates(start: Tensor, updates: Tensor) -> Tensor:
     if memory_budget.fits(start.dtype, tuple(updates.shape)):
         return start + updates.to(start)
     return filled(len(updates), start, (start + update.to(start) for update in Rows(updates)))
-
-
-def _dtype(span: TensorSpan) -> torch.dtype:
-    return getattr(torch, span.dtype)

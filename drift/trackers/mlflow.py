@@ -1,7 +1,5 @@
 """MLflow runs in a local file: `mlflow ui --backend-store-uri sqlite:///FOLDER/mlflow.db`."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Weights & Biases runs in a local folder, offline; `wandb sync` sends them if you wish."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

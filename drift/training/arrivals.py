@@ -4,13 +4,11 @@ What they return beside the model, states and reports, stays as it is, but for v
 models of the round lie in a file, these go to rows of temporary files (`ReturnedVectors`).
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from typing import Protocol
+from typing import Protocol, Self
 
 import torch
 from torch import Tensor
@@ -99,7 +97,7 @@ class Arrivals:
             self._pending.append(self._beside.submit(self._store, client, stored, written))
         return replace(update if self._vectors is None else self._vectors.moved(index, update), theta=_NONE)
 
-    def __enter__(self) -> Arrivals:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:

@@ -1,7 +1,5 @@
 """The words of a figure's look as options of the command line; `figures.looks.look` says what they mean."""
 
-from __future__ import annotations
-
 from dataclasses import fields, make_dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 

@@ -1,7 +1,5 @@
 """Checks of what a command is asked for, before anything is computed."""
 
-from __future__ import annotations
-
 import errno
 import os
 from collections.abc import Sequence

@@ -1,10 +1,8 @@
 """One round as it went: its models on a plane, the clients' ways there, their own basins, and what the drifts cost."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -130,7 +128,7 @@ class _Placed:
     origin: torch.Tensor
 
     @classmethod
-    def from_run(cls, run: Run, index: int) -> _Placed:
+    def from_run(cls, run: Run, index: int) -> Self:
         record, ids, rows = round_clients(run, index, None, first=ALL)
         start, end, models = record.kept("start").double(), record.kept("end").double(), record.kept("clients")[rows]
         step = (end - start) / (end - start).norm().clamp_min(1e-300)

@@ -1,7 +1,5 @@
 """Figures with a row of panels per value of a setting."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Numbers of several methods as differences to one of them: the same seed, initial model and cohorts."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import suppress
 

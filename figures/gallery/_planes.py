@@ -1,7 +1,5 @@
 """Planes for several figures: which clients and rounds they go through, their fitted minima, their titles."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import combinations
 from typing import Any

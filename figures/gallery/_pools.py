@@ -1,7 +1,5 @@
 """Runs whose clients grow pools of different numbers of models, the FedAvg runs of their setting, and their curves."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import xarray as xr

@@ -1,7 +1,5 @@
 """Figures by the question that they answer, in the order of the gallery."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from landscape.results.parsed_text import from_toml

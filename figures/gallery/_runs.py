@@ -1,7 +1,5 @@
 """Which runs a figure shows: those of one setting, of one method, or one run."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 

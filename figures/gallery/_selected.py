@@ -1,7 +1,5 @@
 """What a file computes of one run, or of each run, as the data of a figure of runs; which runs is decided here."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Sequence
 from functools import wraps

@@ -1,7 +1,5 @@
 """Results of several runs in one dataset: along method and seed, or panel by panel where grids differ."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 

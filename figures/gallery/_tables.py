@@ -1,7 +1,6 @@
 """Tables of numbers of runs: rows and columns are methods and settings; a paper's printed numbers are added."""
 
-from __future__ import annotations
-
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import chain
@@ -76,6 +75,14 @@ def tabulate(
     if printed:
         ds["printed"] = _printed(printed, names, columns, f"printed in the paper, {item}", 100)
     return _stack.name_runs(ds, runs)
+
+
+def takes_axes(data: Callable[..., xr.Dataset]) -> Callable[..., xr.Dataset]:
+    """Decorator of a figure's `data`: its `**axes` are the options rows, over, paper and item of `tabulate`."""
+    taken, offered = (inspect.signature(function).parameters for function in (data, tabulate))
+    parameters = [*list(taken.values())[:-1], *(offered[name] for name in ("rows", "over", "paper", "item"))]
+    data.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return data
 
 
 def tabulate_several(

@@ -1,7 +1,5 @@
 """Accuracy of the global model, of local ones, and of local ones on the worst other client (LSS paper, Fig. 6)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import xarray as xr

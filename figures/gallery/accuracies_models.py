@@ -1,7 +1,5 @@
 """Accuracy of global, local and worst-client models against the models that a client averages (LSS paper, Fig. 6)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import xarray as xr

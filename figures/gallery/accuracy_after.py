@@ -1,8 +1,7 @@
 """Accuracy after few rounds, methods in rows, settings in columns, with the paper's own (LSS paper, Table 1)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -16,15 +15,8 @@ NEEDS = "runs of any methods in any settings"
 COST = "seconds"
 
 
-def data(
-    runs: Sequence[Run],
-    *,
-    after: Sequence[int] = (1, 3),
-    rows: str = "method",
-    over: str | Sequence[str] = (),
-    paper: str = "",
-    item: str = "",
-) -> xr.Dataset:
+@_tables.takes_axes
+def data(runs: Sequence[Run], *, after: Sequence[int] = (1, 3), **axes: Any) -> xr.Dataset:
     """measured (and printed, quick) over row, column and seed, fractions; NaN where a run has fewer rounds.
 
     Args:
@@ -33,8 +25,7 @@ def data(
         over: Settings whose values are columns, such as ["clients.concentration"].
         paper, item: Whose printed numbers are added, such as lss and "Table 1".
     """
-    numbers = _tables.numbers_after(_accuracy, after)
-    ds = _tables.tabulate_several(runs, numbers, rows=rows, over=over, paper=paper, item=item)
+    ds = _tables.tabulate_several(runs, _tables.numbers_after(_accuracy, after), **axes)
     ds = _tables.label_numbers(ds, "accuracy", "fraction")
     return ds if "printed" not in ds else ds.assign(printed=ds.printed / 100)
 

@@ -1,7 +1,5 @@
 """Accuracy over rounds for each value of a setting, a panel per method (IMA paper, Figs. 7a and 7b)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import cycle
 from typing import Any

@@ -1,7 +1,5 @@
 """Test accuracy over early and over late rounds, one line per method (LSS paper, Figs. 3 and 9)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

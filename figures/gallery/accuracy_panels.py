@@ -1,7 +1,5 @@
 """Test accuracy over rounds, a panel per setting, one line per method (FedLAW paper, Figs. 15-17)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from typing import Any

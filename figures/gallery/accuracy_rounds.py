@@ -1,7 +1,5 @@
 """Test accuracy and loss over rounds, one line per method (LSS paper, Fig. 3; FedEve, Fig. 3b)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

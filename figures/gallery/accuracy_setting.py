@@ -1,7 +1,5 @@
 """Accuracy over a setting, with and without IMA, and the gain, one line per method (IMA paper, Figs. 6a-c)."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -1,8 +1,7 @@
 """Accuracy of the last rounds, methods in rows, settings in columns, with the paper's own (IMA paper, Table I)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
+from typing import Any
 
 import xarray as xr
 from matplotlib.figure import Figure
@@ -16,16 +15,8 @@ NEEDS = "runs of any methods in any settings"
 COST = "seconds"
 
 
-def data(
-    runs: Sequence[Run],
-    *,
-    metric: str = "accuracy",
-    last: int = 10,
-    rows: str = "method",
-    over: str | Sequence[str] = (),
-    paper: str = "",
-    item: str = "",
-) -> xr.Dataset:
+@_tables.takes_axes
+def data(runs: Sequence[Run], *, metric: str = "accuracy", last: int = 10, **axes: Any) -> xr.Dataset:
     """measured (and printed, quick) over row, column and seed; accuracies are fractions.
 
     Args:
@@ -35,9 +26,7 @@ def data(
         over: Settings whose values are columns, such as "method.late", or a list of them.
         paper, item: Whose printed numbers are added, such as ima and "Table I".
     """
-    ds = _tables.tabulate(
-        runs, lambda run: mean_of_last(run, metric, last), rows=rows, over=over, paper=paper, item=item
-    )
+    ds = _tables.tabulate(runs, lambda run: mean_of_last(run, metric, last), **axes)
     ds = _tables.label_numbers(ds, metric, _tables.metric_unit(runs, metric))
     return ds.assign_attrs(metric=metric, last=last, rounds=last_words(runs, last, metric))
 

@@ -1,7 +1,5 @@
 """Loss barriers between clients and the global model, and what averaging two gives (Frankle et al. 2020)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Barriers between the members of a client's pool, and the loss of random averages of them (Frankle et al. 2020)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

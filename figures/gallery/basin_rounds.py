@@ -1,7 +1,5 @@
 """Basins on the planes through three clients in numbers, over rounds (planes of the IMA paper, section 3.2)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import xarray as xr

@@ -1,7 +1,5 @@
 """Train bias and heterogeneity bias of the clients over rounds, with the errors of their mean (IMA paper, Fig. 2)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import xarray as xr

@@ -1,7 +1,5 @@
 """The clients of a round: length and cosines of updates, losses, labels (cosines as in FedLAW paper, Def. 5.1)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Coherence of updates within and between balanced and imbalanced clients over rounds (FedLAW paper, Figs. 5, 6)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

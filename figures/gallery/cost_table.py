@@ -1,7 +1,5 @@
 """Cost of each method: multiply-accumulates, seconds, memory and bytes of a round (LSS paper, Table 5)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

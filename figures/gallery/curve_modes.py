@@ -1,7 +1,5 @@
 """Loss and error along trained curves between two clients against the straight line (paper of Garipov et al. 2018)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import xarray as xr

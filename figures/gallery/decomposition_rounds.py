@@ -1,7 +1,5 @@
 """Squared bias, variance and covariance of the averaged model's loss over rounds (IMA paper, theorem 1)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

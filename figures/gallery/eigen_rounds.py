@@ -1,7 +1,5 @@
 """Weight norm, largest Hessian eigenvalue and its ratio to the k-th, over rounds (FedLAW paper, Fig. 10)."""
 
-from __future__ import annotations
-
 import xarray as xr
 from matplotlib.figure import Figure
 

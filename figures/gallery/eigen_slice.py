@@ -1,7 +1,5 @@
 """Loss along the top Hessian eigenvector of each method's final model (FedLAW paper, Fig. 4 right)."""
 
-from __future__ import annotations
-
 import xarray as xr
 from matplotlib.figure import Figure
 

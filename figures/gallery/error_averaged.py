@@ -1,7 +1,5 @@
 """Test error against the number of averaged client models, and CKA of the clients, by round (IMA paper, Fig. 4)."""
 
-from __future__ import annotations
-
 import xarray as xr
 from matplotlib.figure import Figure
 

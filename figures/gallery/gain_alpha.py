@@ -1,7 +1,5 @@
 """Box plots of the Kalman gain for several Dirichlet concentrations and local epochs (FedEve paper, Fig. 4)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Gap between averaging models and averaging outputs against the clients' spread (IMA paper, lemma 1)."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

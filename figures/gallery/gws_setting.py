@@ -1,7 +1,5 @@
 """Gain by adaptive shrinking, the factor learned and the length of the step, over a setting (FedLAW paper, Fig. 2)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

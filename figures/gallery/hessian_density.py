@@ -1,7 +1,5 @@
 """Spectral density of the Hessian of each method's global model over rounds (PyHessian paper, Fig. 1)."""
 
-from __future__ import annotations
-
 import xarray as xr
 from matplotlib.figure import Figure
 

@@ -1,7 +1,5 @@
 """How even the classes are that each round's weights stand for, and how like all data (FedLAW paper, Fig. 7)."""
 
-from __future__ import annotations
-
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure

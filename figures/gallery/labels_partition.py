@@ -1,7 +1,5 @@
 """Labels of the clients and of each round's cohort (FedEve paper, Fig. 3a; FedLAW paper, Figs. 7 and 13)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Labels that each client of each round trains on, and how far they differ (FedEve paper, Fig. 3a)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Client drift, update change, gain and coherence of every layer over rounds (FedEve, equation 13, by layer)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Largest Hessian eigenvalue of each layer's own block, early and late (per layer, after FedLAW paper, Fig. 10)."""
 
-from __future__ import annotations
-
 import xarray as xr
 from matplotlib.figure import Figure
 

@@ -1,7 +1,5 @@
 """Loss between two models before and after their hidden units are aligned (paper of Ainsworth et al. 2023, Fig. 1)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import xarray as xr

@@ -1,7 +1,5 @@
 """Loss and error from the last aggregate (FMA) to the mean of the last few (IMA) (IMA paper, Figs. 5c and 7c)."""
 
-from __future__ import annotations
-
 import xarray as xr
 from matplotlib.figure import Figure
 

@@ -1,7 +1,5 @@
 """Loss and error on lines between successive global models, early to late (IMA paper, Fig. 5b)."""
 
-from __future__ import annotations
-
 import xarray as xr
 from matplotlib.figure import Figure
 

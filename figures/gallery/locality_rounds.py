@@ -1,7 +1,5 @@
 """Largest distance of a client to the clients' mean over rounds, and the test error (IMA paper, Fig. 3)."""
 
-from __future__ import annotations
-
 import xarray as xr
 from matplotlib.figure import Figure
 

@@ -1,7 +1,5 @@
 """A map of models of several runs: their basins, barriers between these, and the mean to take (this project)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import combinations
 from typing import Any

@@ -1,7 +1,5 @@
 """Signal, data, drift and noise in clients' updates, and the cohort and local steps at which each is largest."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Norms of the global model, the mean update and the client updates over rounds (FedLAW paper, Figs. 3 and 10)."""
 
-from __future__ import annotations
-
 import xarray as xr
 from matplotlib.figure import Figure
 

@@ -1,7 +1,5 @@
 """Tangent-kernel variance of each client's model against the distance of its data (IMA paper, theorem 2)."""
 
-from __future__ import annotations
-
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure

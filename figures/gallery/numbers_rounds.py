@@ -1,7 +1,5 @@
 """Any number over rounds, a line per run, or its difference to a method on the same cohorts (LSS paper, Fig. 3)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import suppress
 

@@ -1,7 +1,5 @@
 """A plane through three clients from a part of its points, and where they lie (a plane as in IMA paper, Fig. 1)."""
 
-from __future__ import annotations
-
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
@@ -9,7 +7,7 @@ from matplotlib.figure import Figure
 from drift.analyses.landscapes.planes import round_plane
 from drift.runs.run import Run
 from figures.axes import surfaces
-from figures.gallery import _planes, _runs, _selected
+from figures.gallery import _planes, _selected
 from figures.looks import style
 
 NEEDS = "one run with three or more clients per round, that kept the clients of some round"
@@ -27,15 +25,8 @@ def data(run: Run, *, points: int = 33, tolerance: float = 0.01) -> xr.Dataset:
         points: Grid points per axis.
         tolerance: Largest accepted error of the log loss at interpolated points, as a share of its range.
     """
-    rounds = _runs.rounds_with_clients(run, least=3)
-    return run.cached(
-        round_plane,
-        round=rounds[-1],
-        clients=_planes.largest_triangle(run, rounds[-1]),
-        points=points,
-        tolerance=tolerance,
-        box="symmetric",
-    )
+    how = {"points": points, "tolerance": tolerance, "box": "symmetric"}
+    return run.cached(round_plane, **_planes.of_round(run, None), **how)
 
 
 def draw(ds: xr.Dataset) -> Figure:

@@ -1,7 +1,5 @@
 """Error of each class on the plane through three clients of one round (a plane as in IMA paper, Fig. 1)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Planes through three clients of an early, a middle and the last round, and three globals (IMA paper, Fig. 1)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Basins of three clients' own data over the global loss, early and late (planes of the IMA paper, section 3.2)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A cohort above the plane of three of its models: where the map misleads (a plane as in IMA paper, Fig. 1)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,9 +1,5 @@
 """Loss around each method's final model on a filter-normalised random plane (paper of Li et al. 2018, section 4)."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
@@ -19,9 +15,8 @@ NEEDS = "runs of any methods, trained in one setting, that kept their last globa
 COST = "seconds per run"
 
 
-def data(
-    runs: Sequence[Run], *, points: int = 21, radius: float = 1.0, seed: int = 0, split: str = "test"
-) -> xr.Dataset:
+@_selected.each_run("split", select=_selected.of_first_seed)
+def data(run: Run, *, points: int = 21, radius: float = 1.0, seed: int = 0, split: str = "test") -> xr.Dataset:
     """loss (nats) and error (fraction) over algorithm, seed, alpha and beta, in filter norms.
 
     Args:
@@ -29,13 +24,8 @@ def data(
         seed: Of the two directions, the same for all runs.
         split: Samples of the loss.
     """
-
-    def compute(run: Run) -> xr.Dataset:
-        options = {"points": points, "radius": radius, "seed": seed, "split": split}
-        plane = run.cached(random_plane, **options)
-        return plane[_stack.measured(plane)]
-
-    return _stack.stack_runs(_selected.of_first_seed(runs), compute).assign_attrs(split=split)
+    plane = run.cached(random_plane, points=points, radius=radius, seed=seed, split=split)
+    return plane[_stack.measured(plane)]
 
 
 def draw(ds: xr.Dataset) -> Figure:

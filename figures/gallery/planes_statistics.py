@@ -1,7 +1,5 @@
 """A plane with batch statistics recomputed at every point, and with averaged ones (a plane as in IMA paper, Fig. 1)."""
 
-from __future__ import annotations
-
 import xarray as xr
 from matplotlib.figure import Figure
 

@@ -1,7 +1,5 @@
 """The gap between the mean of clients' low-rank products and the product of their means (FedIT; this project)."""
 
-from __future__ import annotations
-
 import xarray as xr
 from matplotlib.figure import Figure
 

@@ -1,7 +1,5 @@
 """AUC, hit rates and NDCG of recommendations, methods in rows, with the paper's own (FedEve paper, Table 2)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 

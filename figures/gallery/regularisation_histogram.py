@@ -1,7 +1,5 @@
 """Ratio r of optimisation to regularisation over runs, and how it goes with gamma (FedLAW paper, Fig. 11)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Optimisation and shrinking over rounds: two norms and their ratio r (FedLAW paper, Figs. 3 and 11)."""
 
-from __future__ import annotations
-
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure

@@ -1,7 +1,5 @@
 """Accuracy lost under noise on the inputs after few rounds, the paper's own numbers beside (LSS paper, Table 6)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 

@@ -1,8 +1,7 @@
 """Rounds until a test accuracy is reached, methods in rows, with the paper's own (IMA paper, Table II)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -20,16 +19,8 @@ NEEDS = "runs of any methods, trained in one setting"
 COST = "seconds"
 
 
-def data(
-    runs: Sequence[Run],
-    *,
-    target: float | str | None = None,
-    rows: str = "method",
-    over: str | Sequence[str] = (),
-    last: int = 10,
-    paper: str = "",
-    item: str = "",
-) -> xr.Dataset:
+@_tables.takes_axes
+def data(runs: Sequence[Run], *, target: float | str | None = None, last: int = 10, **axes: Any) -> xr.Dataset:
     """measured (and printed, quick) over row, column and seed, in rounds; infinite where the accuracy was not reached.
 
     The first round whose accuracy, not smoothed, is the target or more; the run's first one is 1 (papers.md 7).
@@ -37,18 +28,18 @@ def data(
     Args:
         target: An accuracy (fraction), or the method whose mean over its last rounds and seeds is the target, such
             as fedadam in Table II; by default the lowest such mean of any method.
-        rows, over: As in accuracy-table: rows "base" and over ["method.start"] give Table II.
         last: Rounds that such a mean is over.
+        rows, over: As in accuracy-table: rows "base" and over ["method.start"] give Table II.
         paper, item: Whose printed numbers are added.
 
     Raises:
         LookupError: If no run is of the method that sets the target.
     """
-    runs = runs if paper or over else _runs.select_comparable(runs, lines=False)
+    runs = runs if axes.get("paper") or axes.get("over") else _runs.select_comparable(runs, lines=False)
     goal = _goal(runs, target, last)
     series = {run.folder: run.metrics().accuracy for run in runs}
     first = {folder: _first(values, goal) for folder, values in series.items()}
-    ds = _tables.tabulate(runs, lambda run: first[run.folder], rows=rows, over=over, paper=paper, item=item)
+    ds = _tables.tabulate(runs, lambda run: first[run.folder], **axes)
     ds = _tables.label_numbers(ds, f"rounds to the target{_missed(ds)}", "rounds")
     gaps = (values.dropna("round")["round"].diff("round").values for values in series.values())
     step = int(max(map(max, filter(len, gaps)), default=1))

@@ -1,7 +1,5 @@
 """Confusion of a model of a round, and where it and a client's model disagree, by likeness (HetVis paper, Fig. 5)."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 import numpy as np

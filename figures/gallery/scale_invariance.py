@@ -1,7 +1,5 @@
 """Loss and error of each method's final model times gamma (FedLAW paper, Fig. 4 left)."""
 
-from __future__ import annotations
-
 import xarray as xr
 from matplotlib.figure import Figure
 

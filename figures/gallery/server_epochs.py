@@ -1,7 +1,5 @@
 """Shrinking factor and client weights of FedLAW as the server learns them, by server epoch (FedLAW paper, Fig. 14)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import xarray as xr

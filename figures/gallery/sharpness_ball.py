@@ -1,7 +1,5 @@
 """Worst, one-step and mean rise of the loss in balls around each final model (metric of the SAM and ASAM papers)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Largest Hessian eigenvalue of minibatches, their median and that of all data (LSS paper, Table 7)."""
 
-from __future__ import annotations
-
 import xarray as xr
 from matplotlib.figure import Figure
 

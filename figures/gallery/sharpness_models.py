@@ -1,7 +1,5 @@
 """Largest Hessian eigenvalue of the global model against the models that a client averages (LSS paper, Table 7)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

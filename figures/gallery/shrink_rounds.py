@@ -1,7 +1,5 @@
 """Test accuracy with fixed shrinking factors, over rounds and over the factor (FedLAW paper, Fig. 1 and Table 1)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

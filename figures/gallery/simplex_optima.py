@@ -1,7 +1,5 @@
 """Best weights of three clients over rounds, on the loss over all their weights (FedLAW paper, Fig. 12)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

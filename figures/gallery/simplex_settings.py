@@ -1,7 +1,5 @@
 """Three clients in several settings: classes, the loss over their weights, the best weights (FedLAW paper, Fig. 12)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

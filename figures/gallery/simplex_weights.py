@@ -1,7 +1,5 @@
 """Loss and error over all aggregation weights of three clients (FedLAW paper, Fig. 12)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import xarray as xr

@@ -1,7 +1,5 @@
 """Distances between the planes of rounds and methods: of their basins and of their shapes (as in LossLens paper)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

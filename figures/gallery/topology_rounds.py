@@ -1,7 +1,5 @@
 """Minima, lowest passes and smoothness of the planes of clients over rounds (measures of the Landscaper paper)."""
 
-from __future__ import annotations
-
 import xarray as xr
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator

@@ -1,7 +1,5 @@
 """Trace of the Hessian and of the Gauss-Newton matrix over rounds, and their ratio (Hutch++ paper, algorithm 1)."""
 
-from __future__ import annotations
-
 import xarray as xr
 from matplotlib.figure import Figure
 

@@ -1,7 +1,5 @@
 """What unequal clients change in the mean update over rounds: steps, lateness, stops, parts, sending, noise."""
 
-from __future__ import annotations
-
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure

@@ -1,7 +1,5 @@
 """Client-drift variance and update change and their Kalman gain over rounds (FedEve paper, equations 12 and 13)."""
 
-from __future__ import annotations
-
 import xarray as xr
 from matplotlib.figure import Figure
 

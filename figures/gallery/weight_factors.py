@@ -1,7 +1,5 @@
 """Correlation of the learned client weights with data size and class balance (FedLAW paper, Table 11)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

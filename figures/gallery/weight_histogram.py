@@ -1,7 +1,5 @@
 """Histogram of each method's final parameters, and how many are near zero (FedLAW paper, Fig. 4 middle)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import xarray as xr

@@ -1,7 +1,5 @@
 """Weight that FedLAW gives to clean and to corrupted clients, over rounds (FedLAW paper, Table 8)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

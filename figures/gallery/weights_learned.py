@@ -1,7 +1,5 @@
 """Shrinking factor and client weights that FedLAW learns, over rounds (FedLAW paper, Figs. 3, 5 and 14)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The aggregate of a round at any weights, by data size, at equal ones, and the round's end (FedLAW paper, Eq. 2)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

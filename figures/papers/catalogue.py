@@ -1,11 +1,9 @@
 """What the papers' files say, as frozen pydantic models."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -79,7 +77,7 @@ class Item(Entry):
         return (value,) if isinstance(value, dict) else value
 
     @model_validator(mode="after")
-    def _many_settings_have_labels(self) -> Item:
+    def _many_settings_have_labels(self) -> Self:
         labels = [setting.label for setting in self.settings]
         if len(labels) > 1 and (not all(labels) or len(set(labels)) < len(labels)):
             raise ValueError(f"{self.item} has {len(labels)} settings; give each a label of its own.")

@@ -1,7 +1,5 @@
 """Decoded images in one safetensors file a dataset: verified when read, written whole or not at all."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """`Dataset`: raw samples with labels and metadata, and their scaling to float inputs."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Reader of the three files of MovieLens-1M: ratings with user, film and time."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from pathlib import Path

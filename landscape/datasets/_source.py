@@ -1,7 +1,5 @@
 """Source of an image dataset (a folder or the Hugging Face hub) and the content that it must have."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field

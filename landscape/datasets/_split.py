@@ -1,7 +1,5 @@
 """Selection of samples: by class, by domain, few per group, and a test split where none is published."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

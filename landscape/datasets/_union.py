@@ -1,7 +1,5 @@
 """Several digit datasets as the domains of one: same size, three channels, domain labels."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Gaussian classes: points around one random centre per class, for tests and quick looks (synthetic, this project)."""
 
-from __future__ import annotations
-
 from math import inf
 from pathlib import Path
 

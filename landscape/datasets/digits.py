@@ -4,8 +4,6 @@ Source: Alpaydin and Kaynak 1998, Optical Recognition of Handwritten Digits (tes
 Repository, doi 10.24432/C50P49, CC BY 4.0.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """DomainNet, 409,832 + 176,743 pictures of 345 things in six domains (Peng et al. 2019)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path

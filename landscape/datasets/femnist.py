@@ -1,7 +1,5 @@
 """FEMNIST, 814,277 digits and letters by some 3,600 writers, 28x28 grey (Caldas et al. 2018)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """MovieLens-1M, 1,000,209 ratings of 3,883 films by 6,040 users, read from your own download (Harper, Konstan 2015)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

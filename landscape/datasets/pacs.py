@@ -1,7 +1,5 @@
 """PACS, 9,991 pictures of seven things in four domains: photo, art painting, cartoon, sketch (Li et al. 2017)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path

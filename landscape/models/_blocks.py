@@ -1,7 +1,5 @@
 """Shared parts of the models: a classifier of body and head, checks, and the output size of a body."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection
 from itertools import pairwise
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Residual blocks with batch or group normalisation, and the CIFAR and ImageNet residual networks."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from torch import Tensor, nn

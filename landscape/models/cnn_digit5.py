@@ -1,7 +1,5 @@
 """CNN with three 5x5 convolutions and group normalisation for Digit-Five (IMA, Table IV)."""
 
-from __future__ import annotations
-
 from torch import nn
 
 from landscape.models._blocks import Classifier, check_image, check_version, dense, flat_size, normalised

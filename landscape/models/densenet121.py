@@ -1,7 +1,5 @@
 """DenseNet121 for CIFAR, growth 32 with bottlenecks and compression (FedLAW, App. D.3)."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

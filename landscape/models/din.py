@@ -1,7 +1,5 @@
 """Deep Interest Network for MovieLens-1M: attention over the films that a user has seen (FedEve; papers.md 5.3)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 

@@ -1,7 +1,5 @@
 """ResNet, ViT and others by name from a folder or the Hugging Face hub, with LoRA (LSS; papers.md 5.3)."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 from collections.abc import Iterator, Sequence

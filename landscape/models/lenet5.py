@@ -1,7 +1,5 @@
 """LeNet5 with dropout for FEMNIST (FedEve, author's repository)."""
 
-from __future__ import annotations
-
 from torch import nn
 
 from landscape.models._blocks import Classifier, check_image, dense, flat_size, pooled

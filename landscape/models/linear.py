@@ -1,7 +1,5 @@
 """Logistic regression: one linear layer on the flattened input (this project)."""
 
-from __future__ import annotations
-
 from math import prod
 
 from torch import nn

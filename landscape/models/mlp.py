@@ -1,7 +1,5 @@
 """Multilayer perceptron 784-200-200-10 (FedLAW, App. D.3)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import prod
 

@@ -1,7 +1,5 @@
 """ResNet18 with the ImageNet stem and batch normalisation, not pre-trained (LSS; papers.md 5.3)."""
 
-from __future__ import annotations
-
 from torch import nn
 
 from landscape.models._resnet import imagenet_resnet

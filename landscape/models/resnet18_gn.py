@@ -1,7 +1,5 @@
 """ResNet18 with group normalisation for CIFAR (IMA, Table IV)."""
 
-from __future__ import annotations
-
 from torch import nn
 
 from landscape.models._blocks import Classifier, check_image

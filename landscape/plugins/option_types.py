@@ -3,6 +3,7 @@
 import inspect
 import math
 import numbers
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple, get_args, get_origin
 
@@ -41,8 +42,10 @@ def require_options(
 
 
 def _annotation(parameter: inspect.Parameter) -> str:
-    if parameter.annotation is not parameter.empty:
-        return getattr(parameter.annotation, "__name__", str(parameter.annotation)).replace("list[", "Sequence[")
+    """The annotation as text, without the modules of its types; that of a number without one is "float"."""
+    if (annotation := parameter.annotation) is not parameter.empty:
+        text = annotation.__name__ if isinstance(annotation, type) else str(annotation)
+        return re.sub(r"\w+\.", "", text).replace("list[", "Sequence[")
     return "float" if _number(parameter.default) else ""
 
 

@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -165,15 +166,9 @@ FORMS: dict[str, Callable[[xr.Dataset], bytes]] = {
 def _rows(ds: xr.Dataset, name: str) -> pd.DataFrame:
     """The values of one variable in long form."""
     array = ds[name]
-    ticks = [ds[dim].values if dim in ds.coords else np.arange(ds.sizes[dim]) for dim in array.dims]
-    columns = {
-        str(dim): np.broadcast_to(
-            np.expand_dims(values, [other for other in range(array.ndim) if other != axis]), array.shape
-        )
-        for axis, (dim, values) in enumerate(zip(array.dims, ticks, strict=True))
-    }
-    flat = {dim: column.ravel().tolist() for dim, column in columns.items()}
-    return pd.DataFrame({**flat, "value": pd.Series(array.values.ravel().tolist(), dtype=object)}).assign(variable=name)
+    ticks = (ds[dim].values if dim in ds.coords else np.arange(ds.sizes[dim]) for dim in array.dims)
+    places = pd.DataFrame(product(*(values.tolist() for values in ticks)), columns=list(map(str, array.dims)))
+    return places.assign(value=pd.Series(array.values.ravel().tolist(), dtype=object), variable=name)
 
 
 def _plane(ds: xr.Dataset, height: str) -> tuple[str, str]:

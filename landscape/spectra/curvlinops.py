@@ -3,8 +3,6 @@
 Source: Dangel et al. 2025, curvlinops; the package of that name, version 2 or later; Lehoucq et al. 1998, ARPACK.
 """
 
-from __future__ import annotations
-
 import inspect
 import math
 from typing import Any

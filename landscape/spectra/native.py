@@ -1,7 +1,5 @@
 """Lanczos on this project's own curvature-vector products."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from landscape.curvature.curvature_products import linearise_problem, wide_product

@@ -3,8 +3,6 @@
 Source: Yao et al. 2020, PyHessian; the package of that name, version 0.1.
 """
 
-from __future__ import annotations
-
 import math
 import warnings
 from typing import Any

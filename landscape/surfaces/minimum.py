@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from itertools import product
 from typing import Any, Literal
 
 import numpy as np
@@ -182,11 +181,8 @@ def _nearest(ds: xr.Dataset, names: tuple[str, ...], at: np.ndarray) -> tuple[in
 
 def _at_edge(values: np.ndarray, cell: tuple[int, ...]) -> bool:
     """Whether a cell lies on the edge of the grid, or next to a cell without a value."""
-    for steps in product((-1, 0, 1), repeat=values.ndim):
-        other = tuple(at + step for at, step in zip(cell, steps, strict=True))
-        if any(not 0 <= at < count for at, count in zip(other, values.shape, strict=True)) or np.isnan(values[other]):
-            return True
-    return False
+    around = np.pad(values, 1, constant_values=np.nan)[tuple(slice(at, at + 3) for at in cell)]
+    return bool(np.isnan(around).any())
 
 
 def _no_minimum(names: tuple[str, ...], state: MinimumState, reason: str) -> Minimum:

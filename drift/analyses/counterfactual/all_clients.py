@@ -1,7 +1,5 @@
 """All K clients of a round: their models, trained from the same start, and their updates with frozen gradients."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

@@ -1,7 +1,5 @@
 """Changes of one setting or of the data, for replays of rounds."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache

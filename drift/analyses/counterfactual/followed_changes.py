@@ -1,7 +1,5 @@
 """Changes followed through a whole run, or its first and last rounds, with several seeds."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Replays of the clients of a round with other minibatches, and the inner products of their updates."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice

@@ -1,7 +1,5 @@
 """Numeric settings of a run, with a smaller and a larger value to try for each."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from operator import attrgetter
 from typing import Any

@@ -1,7 +1,5 @@
 """Replays of recorded rounds with a change or another seed, from the server as it was, and losses of their models."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """The global step of a round as an exact sum of parts, from the updates of all clients."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import nan

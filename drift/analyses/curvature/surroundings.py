@@ -1,10 +1,8 @@
 """The loss around a model to second order, its sharpest directions, and the clients of a round as moves of a mean."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -51,7 +49,7 @@ class Surroundings:
     products: int
 
     @classmethod
-    def around(cls, run: Run, model: Tensor, k: int, samples: Samples) -> Surroundings:
+    def around(cls, run: Run, model: Tensor, k: int, samples: Samples) -> Self:
         """The surroundings of a model on some samples, with its k sharpest directions."""
         product, gradient = _linearised(run.task, model, samples)
         number = min(k + 1, model.numel())

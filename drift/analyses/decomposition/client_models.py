@@ -2,8 +2,6 @@
 runs that repeat the experiment.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Evaluation samples of a round, and the clients that own each of them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

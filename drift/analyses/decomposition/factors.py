@@ -1,10 +1,8 @@
 """The five factors of one round, from outputs of its clients' models in blocks within a memory budget."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Self
 
 import torch
 import torch.nn.functional as F
@@ -39,7 +37,7 @@ class Budget:
     copies: int
 
     @classmethod
-    def divide(cls, run: Run, record: Round, replicates: int, memory: int, *, retrained: bool) -> Budget:
+    def divide(cls, run: Run, record: Round, replicates: int, memory: int, *, retrained: bool) -> Self:
         """The budget from `memory` bytes, less the averaged models and a workspace.
 
         Raises:

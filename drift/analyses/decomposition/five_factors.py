@@ -1,7 +1,5 @@
 """Bias, variance and covariance of client models from their outputs."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """Means of the models of a map: basins are branches whose means no barrier separates; which means are candidates."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Models of a run by name: those of a round, global models of other rounds, and of other runs beside it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial

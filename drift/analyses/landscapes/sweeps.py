@@ -1,7 +1,5 @@
 """The planes through recorded models as sweeps, and the clients of a round that they go through."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from drift.analyses.per_round import resolve_round

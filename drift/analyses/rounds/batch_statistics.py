@@ -1,7 +1,5 @@
 """What is odd about the batch statistics of a run's global model: negative variances, those of one client alone."""
 
-from __future__ import annotations
-
 import torch
 
 from drift.runs.run import Run

@@ -1,7 +1,5 @@
 """The round in which a series changes from positive to negative for good, with an interval."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import nan

@@ -1,7 +1,5 @@
 """Any number of a run over rounds by its name, recorded or from an analysis of the record, and how it is shown."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

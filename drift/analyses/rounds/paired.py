@@ -1,7 +1,5 @@
 """Differences between runs that trained the same clients in the same rounds."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 

@@ -1,7 +1,5 @@
 """State of a run: diverged, lost what it had learned, not learned, still learning, or on a plateau."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import inf, nan
 

@@ -1,7 +1,5 @@
 """What samples are made of: images as bytes, or rows of numbers."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from drift.runs.run import Run

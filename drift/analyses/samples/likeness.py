@@ -1,7 +1,5 @@
 """Groups of like samples: Ward clustering inside each class, all classes cut at one height."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,13 +1,11 @@
 """A finished run as its file keeps it: settings, numbers of every round, and the results that claims read."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import xarray as xr
@@ -92,7 +90,7 @@ class RecordedRun(DescribedRun):
         """
         raise LookupError(f"{self.path.name} has no cohorts to compare; leave out the reference.")
 
-    def with_progress(self, *_: Any) -> RecordedRun:
+    def with_progress(self, *_: Any) -> Self:
         """The run itself, which computes nothing."""
         return self
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 import numpy as np
@@ -66,6 +66,26 @@ def test_a_type_that_is_no_text_is_read_as_well():
         require_options("mine", load, {"samples": 2.5})
     with pytest.raises(ValueError, match="shuffle is 'yes'; mine takes true or false"):
         require_options("mine", load, {"shuffle": "yes"})
+
+
+@pytest.mark.parametrize(
+    ("kind", "accepted"),
+    [
+        (Sequence[int], "a list of whole numbers"),
+        (list[float] | None, "a list of finite numbers, as in '[0.5,1]' or none"),
+        (str | Sequence[str], "a text or a list of texts"),
+        (tuple[float, float], "two finite numbers"),
+        (Mapping[str, int], "whole numbers by name"),
+    ],
+    ids=str,
+)
+def test_a_type_with_parts_that_is_no_text_is_read_as_well(kind, accepted):
+    def load(folder=None, *, option=None):
+        return option
+
+    load.__annotations__ |= {"option": kind}
+    with pytest.raises(ValueError, match=re.escape(f"option is True; mine takes {accepted}")):
+        require_options("mine", load, {"option": True})
 
 
 def test_a_model_is_refused_before_it_is_built():
