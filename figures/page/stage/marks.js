@@ -1,7 +1,7 @@
 // The models on a picture: arrows to their aggregate and a mark with a name for each, or the way of the global model.
 
 const NEAR = 7, APART = 34; // px within which two marks are one, and between two rounds of a path that have labels
-const KINDS = { start: "start: what the clients received", aggregate: "aggregate: weighted mean of the clients", end: "end: the global model after the round", mix: "your weights: the clients with the weights of the card" };
+const KINDS = { start: "start: what the clients received", aggregate: "aggregate: mean of the clients with FedAvg's weights", end: "end: the global model after the round", mix: "your weights: the clients with the weights of the card" };
 const TEXTS = { mix: "your weights" };
 
 class Marks {
