@@ -11,9 +11,7 @@ class Player {
   }
 
   // The keys that follow one another without a pause, as one gesture.
-  keys() {
-    return (this.burst = performance.now() - this.pressed < BURST ? this.burst : {});
-  }
+  keys() { return (this.burst = (performance.now() - this.pressed < BURST && this.burst) || {}); }
 
   // Shows a round; landscapes that are there change gradually, unless the reader has asked for less motion. A gesture is one entry of the browser: what
   // it changes first is a new one, what it changes then takes the place of that, unless another change came between. Without one, no entry is made.
