@@ -78,8 +78,8 @@ def end_words(run: Run, record: Round) -> str:
     if not away > SAME * float(mean.norm()):
         return ""
     share = float(step @ way / (way @ way))
-    beside = float((step - share * way).norm()) > HARDLY * away
-    where = f"{number(away)} from it" if beside else f"{number(share)} of the way from the start to it"
+    is_off_the_way = float((step - share * way).norm()) > HARDLY * away
+    where = f"{number(away)} from it" if is_off_the_way else f"{number(share)} of the way from the start to it"
     kind = f"{palette.label(run.label)} made it."
     with suppress(ValueError):  # a method of the user
         kind = plugins.describe("drift.methods", run.method.name())
