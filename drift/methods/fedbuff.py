@@ -1,4 +1,4 @@
-"""FedBuff, buffered asynchronous aggregation."""
+"""FedBuff, buffered asynchronous aggregation in which late updates count less."""
 
 from pydantic import Field
 

@@ -16,6 +16,7 @@ from figures.looks import look, style
 from figures.selection import setting_text
 from figures.selection.groups import grouped, settings
 from figures.selection.run_selection import (
+    OR_A_FOLDER,
     describe_groups,
     narrow,
     one_option,
@@ -58,8 +59,8 @@ def select_comparable(runs: Sequence[Run], over: Collection[str] | None = None, 
     if not complete:
         raise ValueError(
             "this figure shows runs of one setting, and the runs that were named differ in "
-            f"{describe_groups(list(groups.values()), ('task', 'clients', 'rounds'))}. Name the runs of one setting, "
-            "or give a folder of runs to choose from (figures.gallery.AnyOf in Python)."
+            f"{describe_groups(list(groups.values()), ('task', 'clients', 'rounds'))}. "
+            f"Name the runs of one setting{OR_A_FOLDER}."
         )
     largest: list[Run] = max(complete, key=_extent)
     return subset(runs, _without_variants(largest, needed, over, lines and not over))

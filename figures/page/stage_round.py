@@ -24,7 +24,7 @@ from figures.interactive.words import label_shares
 from figures.page.packed import finite, packed
 from figures.page.paired_losses import PARTS, loss_parts, mean_and_error
 from figures.page.sampled import ROUGH_POINTS, Samples, landscape_words, options
-from figures.page.why import why
+from figures.page.why import end_words, why
 from landscape.geometry.planes import project
 from landscape.model.held_values import digest
 from landscape.surfaces.interpolation import filled
@@ -72,6 +72,7 @@ def stage_round(
             by how much it raises the loss of the aggregate, and cost_error, the standard error of that.
         parts: of (which samples), samples (how many), and end, the loss of the end on parts of them, by which two
             runs are compared.
+        end: How the end differs from the mean with the round's own weights; empty where it does not, or if rough.
         why: Sentences, as `figures.page.why.why` makes them; empty for a rough picture and for other samples.
 
     Raises:
@@ -101,6 +102,7 @@ def stage_round(
         "marks": _marks(run, record, sweep, centre, losses),
         "cohort": cohort,
         "parts": {**losses.attrs, "end": packed(losses.end_parts.values)},
+        "end": "" if rough else end_words(run, record),
         "why": [] if rough or split != "test" else why(run, index, losses, cohort),
     }
 

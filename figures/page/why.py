@@ -1,12 +1,14 @@
 """Why a round went as it did, in plain sentences, each with its number and the meaning of its term."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
+from drift.analyses.landscapes.named_models import SAME
 from drift.analyses.landscapes.round_weights import Lowest
 from drift.analyses.over_seeds import estimate
 from drift.analyses.per_round import relative
@@ -14,14 +16,20 @@ from drift.analyses.rounds.coherence import coherence, cosines, mean_cosine
 from drift.analyses.rounds.critical_point import critical_point
 from drift.runs.growing_run import recorded
 from drift.runs.run import Run
+from drift.store.column_blocks import weighted_models
 from drift.store.numpy_files import Damaged
-from figures.looks import words
+from drift.store.round_record import Round
+from figures.looks import palette, words
 from figures.page.diagnosis_text import alike, number
 from figures.page.packed import finite
 from figures.page.paired_losses import is_clear, with_error
+from landscape import plugins
 
 ALIGNED = 0.5
 """Mean cosine from which updates are said to point one way; at half of the lowest possible one, against each other."""
+
+HARDLY = 1e-3
+"""Share of a distance below which another one is rounding."""
 
 HIGHEST = 3
 """Classes of a client that a sentence names."""
@@ -55,6 +63,27 @@ def lowest_words(run: Run, lowest: Lowest) -> str:
         f"The best weights found have a loss of {best}{unit} on {lowest.samples:,} samples; the round's own {recorded}."
     )
     return f"{text} Weights found on one half of them change the loss of the other half by {change}."
+
+
+def end_words(run: Run, record: Round) -> str:
+    """Where the end is, seen from the mean of the clients at the weights that the round took, and what the method is.
+
+    Returns:
+        Two sentences; none where the end is that mean up to rounding, or start and end were not kept.
+    """
+    if record.start is None or record.end is None:
+        return ""
+    mean = weighted_models(record.weights, record.kept("clients"))
+    way, step, away = mean - record.start, record.end - record.start, float((record.end - mean).norm())
+    if not away > SAME * float(mean.norm()):
+        return ""
+    share = float(step @ way / (way @ way))
+    is_off_the_way = float((step - share * way).norm()) > HARDLY * away
+    where = f"{number(away)} from it" if is_off_the_way else f"{number(share)} of the way from the start to it"
+    kind = f"{palette.label(run.label)} made it."
+    with suppress(ValueError):  # a method of the user
+        kind = plugins.describe("drift.methods", run.method.name())
+    return f"The end is not the mean with the round's own weights, but {where}. {kind}"
 
 
 def _averaging(losses: xr.Dataset, unit: str) -> Sentence:

@@ -14,6 +14,9 @@ from drift.runs.run import Run
 from figures.selection.groups import differing_names, group_names, grouped, settings
 from landscape import plugins
 
+OR_A_FOLDER = ", or give a folder of runs to choose from (figures.gallery.AnyOf in Python)"
+"""Advice where a command or Python names runs; a page, where they are ticked, leaves it out."""
+
 
 class AnyOf(list[Run]):
     """Runs among which a figure may choose.
@@ -91,8 +94,7 @@ def refusal(out: Sequence[Run], why: str) -> str:
     """The sentence for named runs that would not be drawn."""
     return (
         f"{join_names([run.name for run in out])} would not be drawn: {why}. "
-        f"Leave {'it' if len(out) == 1 else 'them'} out, or give a folder of runs to choose from "
-        "(figures.gallery.AnyOf in Python)."
+        f"Leave {'it' if len(out) == 1 else 'them'} out{OR_A_FOLDER}."
     )
 
 

@@ -16,15 +16,15 @@ const ADDRESS_BAR = {
 
 const decoded = (text) => { try { return decodeURIComponent(text); } catch { return text; } };
 
-// What is not in an address, as readAddress has it: what a file begins with; else the first and the suggested or best run, in the last round that
-// has a landscape.
+// What is not in an address, as readAddress has it: what a file begins with; else the first and the suggested or best run that did not diverge, in the last
+// round that has a landscape, and `past`, a line where a run that diverged would come first.
 function beginning(stage) {
   const { land, scene } = stage, suggested = (scene.suggested || []).map((key) => stage.runs.find((run) => run.key === key)).filter(Boolean), runs = suggested.length ? suggested : stage.runs;
-  const able = runs.filter((run) => land.rounds(run).length), first = able[0] || runs[0];
-  const best = [...able].sort((a, b) => (b.accuracy ?? -1) - (a.accuracy ?? -1)).find((run) => run !== first);
+  const able = runs.filter((run) => land.rounds(run).length), sound = able.filter((run) => run.state !== "diverged"), first = sound[0] || able[0] || runs[0];
+  const best = [...(sound.length ? sound : able)].sort((a, b) => (b.accuracy ?? -1) - (a.accuracy ?? -1)).find((run) => run !== first);
   const shown = [first, best].filter(Boolean), rounds = shown.length ? land.rounds(first) : [];
   const state = { ...blank(stage), round: rounds.length ? rounds[rounds.length - 1] : stage.lastRound, runs: shown.map((run) => run.key), look: shown.length ? shown[0].key : "" };
-  return scene.start ? readAddress(stage, scene.start, state) : { state, wrong: [] };
+  return scene.start ? readAddress(stage, scene.start, state) : { state, wrong: [], past: able[0] && first !== able[0] ? `${able[0].label} diverged: the page begins with ${first.label}.` : "" };
 }
 
 const complaint = (wrong, whole = false) => (whole ? `${wrong}. The page is shown as it begins.` : wrong.length ? `This address cannot be shown as it is: ${wrong.slice(0, 3).join("; ")}${wrong.length > 3 ? `; and ${wrong.length - 3} more` : ""}. The rest of it is shown.` : "");

@@ -145,9 +145,9 @@ class Analyses {
     });
     if (alarm !== null) parts.push(shape("line", { x1: x(alarm), x2: x(alarm), y1: RIM.top, y2: TALL - RIM.bottom, class: "alarm" }, shape("title", {}, `first alarm: round ${alarm}`)));
     parts.push(shape("line", { x1: x(rounds[at]), x2: x(rounds[at]), y1: RIM.top - 3, y2: TALL - RIM.bottom + 3, class: "handle" }));
-    const step = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1 }, go = (round) => stage.line.goTo(round);
+    const step = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1 }, go = (round, how) => stage.line.goTo(round, how);
     const click = ({ clientX, currentTarget }) => { const box = currentTarget.getBoundingClientRect(), right = ((clientX - box.left) / box.width) * width; go(rounds.reduce((a, b) => (Math.abs(x(b) - right) < Math.abs(x(a) - right) ? b : a))); };
-    const keydown = (event) => { const to = rounds[at + step[event.key]]; if (!step[event.key]) return; event.preventDefault(); event.stopPropagation(); if (to !== undefined) go(to); };
+    const keydown = (event) => { const to = rounds[at + step[event.key]]; if (!step[event.key]) return; event.preventDefault(); event.stopPropagation(); if (to !== undefined) go(to, { gesture: stage.player.keys() }); };
     const present = (values) => (values[at] === null ? "not known" : text(values[at])), told = lines.map(({ words: name, values, second }) => `${name} ${present(values)}${second ? `, to second order ${present(second)}` : ""}`);
     const drawing = shape("svg", { viewBox: `0 0 ${width} ${TALL}`, height: TALL, tabindex: 0, role: "slider", "aria-label": `Round on the stage, in the chart of ${words}`, "aria-valuemin": first, "aria-valuemax": last, "aria-valuenow": rounds[at], "aria-valuetext": `round ${rounds[at]}: ${told.join(", ")}`, click, keydown }, ...parts);
     const key = lines.map((line, i) => make("li", {}, swatch({ shade: shade(i), dash: [] }, 18), `${told[i]}${line.low && Number.isFinite(line.low[at]) ? ` [${text(line.low[at])}, ${text(line.high[at])}]` : ""}`));

@@ -39,7 +39,7 @@ class Hall {
     this.legend(present);
     this.about.textContent = !present.some(({ at }) => at.frame) ? "" : state.view === "models" ? aboutModels(present[0].at.frame, state.round)
       : state.view === "path" ? "Dots: the global model after each round; the pink one is that on the stage."
-      : `Dots: clients, pale ones off the plane. Arrows: to their weighted mean, the aggregate. Square: start; ${state.view === "difference" ? `large dot: end of the round. On a difference the marks of both runs have their colours.${present.some(({ run, other }) => other && run.colour === other.colour) ? ` Rings are those of ${stage.named(stage.looked)}.` : ""}` : "black dot: end of the round."}`;
+      : `Dots: clients, pale ones off the plane. Arrows: to the aggregate, their mean with FedAvg's weights. Square: start; ${state.view === "difference" ? `large dot: end of the round. On a difference marks, arrows and labels have the colour and dash of their run.${present.some(({ run, other }) => other && run.colour === other.colour) ? ` Rings are those of ${stage.named(stage.looked)}.` : ""}` : "black dot: end of the round."}`;
     if (!stage.link && !ownPlane(state.view) && present.length) this.about.textContent += ` ${mapsOf(stage)}`;
   }
 

@@ -1,7 +1,7 @@
 // The models on a picture: arrows to their aggregate and a mark with a name for each, or the way of the global model.
 
 const NEAR = 7, APART = 34; // px within which two marks are one, and between two rounds of a path that have labels
-const KINDS = { start: "start: what the clients received", aggregate: "aggregate: weighted mean of the clients", end: "end: the global model after the round", mix: "your weights: the clients with the weights of the card" };
+const KINDS = { start: "start: what the clients received", aggregate: "aggregate: mean of the clients with FedAvg's weights", end: "end: the global model after the round", mix: "your weights: the clients with the weights of the card" };
 const TEXTS = { mix: "your weights" };
 
 class Marks {
@@ -28,7 +28,7 @@ class Marks {
 
   // Models of both runs of a difference, those of each in its colour; where that is one, rings are those of the run that is subtracted.
   difference() {
-    const { run, other, at } = this.picture.shown, boxes = [], named = []; // named: [text, place], so that two equal ones are not side by side
+    const { run, other, at } = this.picture.shown, boxes = [], named = []; // named: [text, colour, place], so that two equal ones are not side by side
     const both = [[other, this.stage.land.frame(other)], [run, at]].map(([one, { frame }]) => { this.round(frame.marks, { run: one, frame, boxes, named, ring: one === other && one.colour === run.colour }); return [[...this.arrows.children], [...this.element.children]]; });
     [this.arrows, this.element].forEach((element, i) => element.replaceChildren(...both.flatMap((parts) => parts[i])));
     oneStop(this.element, ".mark");
@@ -46,7 +46,7 @@ class Marks {
       const way = Array.from({ length: 25 }, (_, i) => seen(mark.u + (i / 24) * (to.u - mark.u), mark.v + (i / 24) * (to.v - mark.v)));
       const path = pathOf(shortened(way, target.at, 9));
       const strong = mark.kind === "client" && Number(mark.name.slice(7)) === this.stage.state.client;
-      lines.push(shape("path", { d: path, class: "way halo" }), tinted(shape("path", { d: path, class: `way ${mark.kind}${strong ? " strong" : ""}`, "marker-end": `url(#${this.stage.id("head")})` }), of));
+      lines.push(shape("path", { d: path, class: "way halo" }), tinted(shape("path", { d: path, class: `way ${mark.kind}${strong ? " strong" : ""}`, "stroke-dasharray": of && mark.kind === "client" ? dashOf(of.run, 1.4) : null, "marker-end": `url(#${this.stage.id("head")})` }), of));
     }
     this.arrows.replaceChildren(...lines);
     const end = places.find((one) => one.mark.kind === "end");
@@ -73,10 +73,14 @@ class Marks {
       mix: () => shape("path", { d: `M${x} ${y - 9}L${x + 3} ${y - 3}L${x + 9} ${y}L${x + 3} ${y + 3}L${x} ${y + 9}L${x - 3} ${y + 3}L${x - 9} ${y}L${x - 3} ${y - 3}Z` }),
       end: () => shape("circle", { cx: x, cy: y, r: of ? 7.5 : 6 }), client: () => shape("circle", { cx: x, cy: y, r: of ? 4.5 : 5.5 }) }[mark.kind]();
     const frame = shown.view === "relief" ? { x: 0, y: 0, width: side, height: side } : this.picture.box, long = both && side > 300 && freePlace(x, y, 7.3 * 15, boxes, frame, null);
-    const text = client === null ? (long ? "end = aggregate" : TEXTS[mark.kind] || mark.kind) : String(client), wide = 7.3 * text.length, some = of || (mark.kind !== "end" && !picked) ? null : undefined, again = of && of.named.some(([one, at]) => one === text && Math.hypot(at[0] - x, at[1] - y) < 2 * APART), place = again ? null : long || freePlace(x, y, wide, boxes, frame, some);
-    if (of && place) of.named.push([text, [x, y]]);
+    const brief = client === null ? (long ? "end = aggregate" : TEXTS[mark.kind] || mark.kind) : String(client), some = of || (mark.kind !== "end" && !picked) ? null : undefined, again = of && of.named.some(([one, colour, at]) => one === brief && colour === of.run.shade && Math.hypot(at[0] - x, at[1] - y) < 2 * APART);
+    let text = brief, place = again ? null : long; // of a difference with the name of the run, where that has room
+    for (const one of again || long ? [] : [...(of && client === null ? [`${brief}, ${this.stage.named(of.run)}`] : []), brief]) if (!place) place = freePlace(x, y, 7.3 * (text = one).length, boxes, frame, some);
+    if (of && place) of.named.push([brief, of.run.shade, [x, y]]);
+    const label = place ? shape("text", { x: place.x, y: place.y + 11 }, text) : null;
+    if (label && of) Object.assign(label.style, { stroke: of.run.colour, fill: brightness(of.run.colour) > 0.18 ? "#000" : "#fff" });
     const pick = pressed(() => (client === null ? this.stage.pickPoint([mark.u, mark.v]) : this.stage.pickClient(client)));
-    return shape("g", { class: `mark ${mark.kind}${off ? " off" : ""}${picked ? " picked" : ""}`, role: "button", "aria-pressed": client === null ? null : String(picked), "aria-label": words, "data-mark": of ? `${mark.name} of ${of.run.key}` : mark.name, ...pick }, shape("title", {}, words), tinted(body, of, "fill"), place && shape("text", { x: place.x, y: place.y + 11 }, text));
+    return shape("g", { class: `mark ${mark.kind}${off ? " off" : ""}${picked ? " picked" : ""}`, role: "button", "aria-pressed": client === null ? null : String(picked), "aria-label": words, "data-mark": of ? `${mark.name} of ${of.run.key}` : mark.name, ...pick }, shape("title", {}, words), tinted(body, of, "fill"), label);
   }
 
   // The model of a path or map that is nearest to a place, within 20 px.

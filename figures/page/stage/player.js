@@ -1,25 +1,30 @@
 // From round to round: steps, a gradual change of the landscapes, and play.
 
-const TWEEN = 450, PAUSE = 250; // ms from one round to the next, and that a round is shown while rounds are played
+const TWEEN = 450, PAUSE = 250, BURST = 1000; // ms from one round to the next, that a round is shown while rounds are played, and between two keys of one gesture
 
 class Player {
   constructor(stage) { this.stage = stage; this.playing = false; }
 
   step(by) {
     const { rounds, state } = this.stage, at = rounds.indexOf(state.round);
-    if (rounds.length) this.goTo(rounds[Math.min(Math.max(at + by, 0), rounds.length - 1)]);
+    if (rounds.length) this.goTo(rounds[Math.min(Math.max(at + by, 0), rounds.length - 1)], { gesture: this.keys() });
   }
 
-  // Shows a round; landscapes that are there change gradually, unless the reader has asked for less motion.
-  goTo(round, { drag = false, then = null, changes = {} } = {}) {
+  // The keys that follow one another without a pause, as one gesture.
+  keys() { return (this.burst = (performance.now() - this.pressed < BURST && this.burst) || {}); }
+
+  // Shows a round; landscapes that are there change gradually, unless the reader has asked for less motion. A gesture is one entry of the browser: what
+  // it changes first is a new one, what it changes then takes the place of that, unless another change came between. Without one, no entry is made.
+  goTo(round, { drag = false, then = null, changes = {}, gesture = {} } = {}) {
     const { stage } = this, from = stage.state.round, last = stage.rounds[stage.rounds.length - 1];
     if (round === from) return;
     const follow = stage.state.follow && round === last;
     cancelAnimationFrame(this.moving);
     stage.tween = null;
-    if (stage.calm.matches || drag || ownPlane(stage.state.view) || !stage.land.ready(round)) { stage.set({ round, follow, ...changes }, { replace: drag || this.playing }); if (then) then(); return; }
+    const replace = !gesture || (gesture === this.gesture && this.entry === stage.written), show = () => { stage.set({ round, follow, ...changes }, { replace }); Object.assign(this, { gesture, entry: stage.written, pressed: performance.now() }); };
+    if (stage.calm.matches || drag || ownPlane(stage.state.view) || !stage.land.ready(round)) { show(); if (then) then(); return; }
     stage.tween = { from, share: 0 };
-    stage.set({ round, follow, ...changes }, { replace: this.playing });
+    show();
     const begun = performance.now();
     const frame = (now) => {
       const share = Math.min((now - begun) / TWEEN, 1);
@@ -37,8 +42,9 @@ class Player {
     const { stage } = this, { rounds } = stage;
     if (rounds.length < 2) return;
     this.playing = true;
+    this.play = {};
     this.show();
-    if (rounds.indexOf(stage.state.round) === rounds.length - 1) stage.set({ round: rounds[0] });
+    if (rounds.indexOf(stage.state.round) === rounds.length - 1) this.goTo(rounds[0], { drag: true, gesture: this.play });
     this.waiting = setTimeout(() => this.next(), PAUSE);
   }
 
@@ -48,7 +54,7 @@ class Player {
     const { stage } = this, { rounds } = stage, at = rounds.indexOf(stage.state.round);
     if (at < 0 || at === rounds.length - 1) return this.stop();
     if (!stage.land.ready(rounds[at + 1])) { stage.render(); this.waiting = setTimeout(() => this.next(), PAUSE); return; }
-    this.goTo(rounds[at + 1], { then: () => { this.waiting = setTimeout(() => this.next(), PAUSE); } });
+    this.goTo(rounds[at + 1], { gesture: this.play, then: () => { this.waiting = setTimeout(() => this.next(), PAUSE); } });
   }
 
   stop() { this.playing = false; clearTimeout(this.waiting); this.show(); }

@@ -101,7 +101,7 @@ class Stage {
 
   // ---- state ---------------------------------------------------------------------------------------------------------
 
-  begin() { const { state, wrong } = beginning(this); Object.assign(this, { state, notice: complaint(wrong) }); this.settle(); }
+  begin() { const { state, wrong, past = "" } = beginning(this); Object.assign(this, { state, notice: complaint(wrong) || past }); this.settle(); }
 
   read() {
     const read = readAddress(this, this.address.read(), beginning(this).state);
@@ -216,7 +216,7 @@ class Stage {
   // Goes to the last round of runs that grow, where that is followed, once the present landscapes are there.
   catchUp() {
     const last = this.rounds[this.rounds.length - 1];
-    if (this.state.follow && last !== undefined && last !== this.state.round && this.land.ready(this.state.round)) this.player.goTo(last, { changes: { follow: true } });
+    if (this.state.follow && last !== undefined && last !== this.state.round && this.land.ready(this.state.round)) this.player.goTo(last, { changes: { follow: true }, gesture: null });
   }
 
   render() {

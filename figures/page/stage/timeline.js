@@ -154,10 +154,10 @@ class TimeLine {
   }
 
   // Shows the round of a flag, or the nearest one that has a landscape, and says which.
-  goTo(round) {
+  goTo(round, how) {
     const { stage } = this, to = stage.land.nearest(round, stage.rounds, stage.state.round);
     stage.player.stop();
-    stage.player.goTo(to);
+    stage.player.goTo(to, how);
     stage.say(to === round ? "" : stage.rounds.length ? `${stage.land.lacks(round)} Round ${to}, the nearest that has one, is shown.` : `Round ${round} has no landscape, nor has another round of these runs.`);
   }
 
@@ -182,21 +182,21 @@ class TimeLine {
 
   // Across the curves a drag selects a span; on the ruler, and by touch, it moves the round. A double click shows all.
   listen() {
-    let from = null, brush = null, before = null;
+    let from = null, brush = null, before = null, pinched = ""; // pinched: where the address stood before two fingers
     const fingers = new Map(); // of two, each keeps its round under it: {x, round}
     const pinch = () => {
       const [a, b] = [...fingers.values()].sort((one, other) => one.round - other.round), { left } = this.plot.getBoundingClientRect(), each = Math.max(b.x - a.x, 1) / Math.max(b.round - a.round, 1e-6), { firstRound, lastRound } = this.stage;
       const ends = [SIDES.left, this.width - SIDES.right].map((x) => Math.min(Math.max(Math.round(a.round + (x + left - a.x) / each), firstRound), lastRound));
-      if (ends[1] - ends[0] >= 2) this.stage.set({ span: ends[0] === firstRound && ends[1] === lastRound ? null : ends }, { replace: true });
+      if (ends[1] - ends[0] >= 2) this.stage.set({ span: ends[0] === firstRound && ends[1] === lastRound ? null : ends }, { replace: this.stage.written !== pinched });
     };
     const roundAt = (event) => { const box = this.plot.getBoundingClientRect(), [first, last] = this.rounds; return first + ((event.clientX - box.left - SIDES.left) / (box.width - SIDES.left - SIDES.right)) * (last - first); };
-    const to = (event) => { const { stage } = this, [first, last] = this.rounds; stage.player.goTo(stage.land.nearest(Math.min(Math.max(roundAt(event), first), last), stage.rounds, stage.state.round), { drag: event.type === "pointermove" }); };
+    const to = (event) => { const { stage } = this, [first, last] = this.rounds; stage.player.goTo(stage.land.nearest(Math.min(Math.max(roundAt(event), first), last), stage.rounds, stage.state.round), { drag: event.type === "pointermove", gesture: from }); };
     this.plot.addEventListener("pointerdown", (event) => {
       const ruler = event.clientY > this.plot.getBoundingClientRect().bottom - SIDES.bottom - 8 || event.pointerType === "touch";
       this.plot.setPointerCapture(event.pointerId);
       this.stage.player.stop();
       if (event.pointerType === "touch") fingers.set(event.pointerId, { x: event.clientX, round: roundAt(event) });
-      if (fingers.size > 1) { from = null; return; }
+      if (fingers.size > 1) { from = null; pinched = this.stage.written; return; }
       from = { x: event.clientX, round: roundAt(event), ruler };
       if (ruler) to(event);
     });

@@ -1,7 +1,7 @@
 // A tour of five steps over whatever runs there are; each step is an address.
 
 const STEPS = [
-  { title: "A landscape", text: () => "Each picture is the test loss on a plane through three clients of one round. Dark is low. The dots are client models; arrows lead to their weighted mean, the aggregate.", go: () => ({ view: "map", point: null, client: null }) },
+  { title: "A landscape", text: () => "Each picture is the test loss on a plane through three clients of one round. Dark is low. The dots are client models; arrows lead to the aggregate, their mean with FedAvg's weights.", go: () => ({ view: "map", point: null, client: null }) },
   { title: "Why averaging helps", text: () => "Look where the aggregate lies against the clients. The sentences at the right say by how much averaging lowers or raises the loss in this round.", go: () => ({ view: "relief", client: null }) },
   { title: "One client", text: (stage) => (stage.state.client === null ? "Pick a client in the table at the right: its arrow is marked, and its losses are in words." : `Client ${stage.state.client} changes the aggregate most here. Its arrow is marked; the table says what data it has and by how much it raises the loss.`),
     go: (stage) => { const { frame } = stage.land.frame(stage.looked), worst = frame && [...frame.cohort].sort((a, b) => Math.abs(b.cost || 0) - Math.abs(a.cost || 0))[0]; return { view: "map", client: worst ? worst.id : null }; } },

@@ -9,7 +9,8 @@ class WeightsCard {
     this.sliders = make("div", { class: "sliders" });
     this.numbers = make("p", { class: "what-if", role: "status" });
     this.words = make("p", { class: "small" });
-    this.element = make("section", { class: "weights", hidden: true }, make("h3", {}, "Weights of the clients"), this.presets, this.sliders, this.numbers, this.words);
+    this.end = make("p", { class: "small end-words" });
+    this.element = make("section", { class: "weights", hidden: true }, make("h3", {}, "Weights of the clients"), this.presets, this.sliders, this.numbers, this.end, this.words);
     Object.assign(this, { rows: new Map(), found: new Map() }); // found: words on the best weights, by question
   }
 
@@ -54,6 +55,7 @@ class WeightsCard {
     this.element.hidden = !frame || at.stale || ownPlane(state.view) || !this.able;
     if (this.element.hidden) { this.draft = null; this.mark = ""; this.sliders.replaceChildren(); this.presets.replaceChildren(); this.numbers.textContent = this.words.textContent = this.words.said = ""; return; }
     this.round = at.round;
+    this.end.replaceChildren(...termed(minused(frame.end || ""), stage.scene.terms));
     this.clients = frame.cohort;
     this.cohort = this.able === "three" && !(this.set && isBest(frame, this.set)) ? frame.cohort.filter(({ id }) => frame.through.includes(id)) : frame.cohort;
     if (isNew(this, [state.look, at.round, this.able, this.cohort.map((one) => one.id), state.client])) { this.draft = null; this.build(); }

@@ -30,6 +30,7 @@ VIEWS = {
     "relief": look(view="relief"),
     "difference": look(view="difference", metric="error"),
     "path": look(view="path"),
+    "models": look(view="models"),
     "samples": look(view="map", model="end", show="all", truth=0, predicted=0),
     "drawer": lambda page: page.locator("#stage .card summary").last.click(),
     "detail": lambda page: page.locator("#stage .detail summary").click(),
@@ -45,9 +46,13 @@ def test_no_view_has_a_serious_violation(browser, address, scheme):
     page = browser.new_page(viewport={"width": 1400, "height": 900}, color_scheme=scheme, reduced_motion="reduce")
     page.add_init_script(path=Path(AXE.submodule_search_locations[0]) / "axe.min.js")
     page.goto(address + "#round=2&view=map")
+    assert page.evaluate(WRONG) == [], "while the runs are opened"
     idle(page)
     for name, change in VIEWS.items():
         change(page)
         idle(page)
         assert page.evaluate(WRONG) == [], name
+    page.set_viewport_size({"width": 390, "height": 844})
+    idle(page)
+    assert page.evaluate(WRONG) == [], "a phone"
     page.close()

@@ -13,6 +13,8 @@ from drift.simulation.simulate import simulate
 from figures.axes.units import ABSENT
 from figures.explore.answers import landscape as landscape_module
 from figures.explore.session import plain_line
+from figures.gallery._runs import select_comparable
+from figures.page.pictures import or_why
 
 
 @pytest.fixture(scope="module")
@@ -160,6 +162,21 @@ def test_an_error_of_the_program_is_a_line_and_has_its_traceback_in_the_terminal
     assert "No space left" in plain_line(OSError(28, "No space left on device", "a.nc")) and "28" not in plain_line(
         OSError(28, "No space left on device", "a.nc")
     )
+
+
+def test_a_page_whose_runs_are_ticked_has_no_advice_for_commands_or_python(runs, tmp_path):
+    other = tiny.trained(tmp_path, "clients.partition=iid", "keep.clients=all")
+    with pytest.raises(ValueError, match="one setting") as refused:
+        select_comparable([runs[0], other])
+    assert "in Python" in str(refused.value)
+
+    def refuse():
+        raise refused.value
+
+    for words in (plain_line(refused.value), or_why(refuse, "map", None, refused=ValueError)):
+        assert "clients.partition" in words and words.endswith("runs of one setting.")
+        assert "Python" not in words and "folder" not in words
+    assert plain_line(refused.value).endswith(". Tick runs of one setting.")
 
 
 def test_a_closed_page_gets_nothing_and_leaves_the_others_alone(folder, jobs):
