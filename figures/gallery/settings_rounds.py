@@ -59,11 +59,12 @@ def draw(ds: xr.Dataset) -> Figure:
     figure, axs = style.panels(rows, columns, width=wide, height=2.2 * rows + 0.4, sharey=True, sharex=True)
     for cell, ax in np.ndenumerate(axs):
         panel = ds.accuracy.isel(epochs=cell[0], concentration=cell[1])
-        apart = max(1, int(panel.notnull().any(("setting", "seed")).sum()) // 7)
-        for index, (setting, (label, colour, line)) in enumerate(_SETTINGS.items()):
-            some = slice((2 * index + 1) * apart // 8, None, apart)  # bars there, as bands would cover each other
-            look: dict[str, Any] = {"color": colour, "linestyle": line, "label": label, "linewidth": 1.1}
-            look |= {"marker": palette.MARKERS[index], "markersize": 3.5, "markevery": some}
+        gap = max(
+            1, int(panel.notnull().any(("setting", "seed")).sum()) // 7
+        )  # of bars, as bands would cover each other
+        for place, (setting, (label, colour, line)) in zip((1, 3, 5, 7), _SETTINGS.items(), strict=True):
+            look: Any = {"color": colour, "linestyle": line, "label": label, "linewidth": 1.1, "markersize": 3.5}
+            look |= {"marker": palette.MARKERS[place // 2], "markevery": slice(place * gap // 8, None, gap)}
             curves.line_with_band(panel.sel(setting=setting), ax=ax, over="round", **look)
         epochs = f", {int(panel.epochs)} local epoch{'s' if panel.epochs > 1 else ''}" if rows > 1 else ""
         ax.set_title(

