@@ -81,7 +81,7 @@ def _fit_panel(ax: Axes, axs: Sequence[Axes]) -> bool:
     for title in (child for child in ax.get_children() if isinstance(child, Text) and child not in ax.texts):
         changes.append(_wrap(title, wide))
     for note in (text for text in ax.texts if isinstance(text, Annotation) and text.get_gid() == NAME):
-        _place(note, ax)
+        _move_name(note, ax)
     numbers = [text for text in ax.texts if text.get_gid() == CELL]
     if numbers:
         room = abs(np.diff(ax.transData.transform([(0.0, 0.0), (1.0, 1.0)]), axis=0)[0])
@@ -96,11 +96,11 @@ def _fit_panel(ax: Axes, axs: Sequence[Axes]) -> bool:
 def marks(ax: Axes) -> np.ndarray:
     """Places (n, 2) of the models on a map, and of points on the lines that join them."""
     lines = [np.asarray(line.get_xydata()) for line in ax.lines if line.get_marker() not in ("None", "")]
-    lines += [line[:-1] + part * np.diff(line, axis=0) for line in lines for part in (0.25, 0.5, 0.75)]
+    lines += [line[:-1] + share * np.diff(line, axis=0) for line in lines for share in (0.25, 0.5, 0.75)]
     return np.concatenate([np.empty((0, 2)), *lines, *(dots.get_offsets() for dots in ax.findobj(PathCollection))])
 
 
-def _place(note: Annotation, ax: Axes) -> None:
+def _move_name(note: Annotation, ax: Axes) -> None:
     """Put a name on the side of its mark where it is inside of the map and covers the fewest marks."""
     box, places, away = ax.get_window_extent(), ax.transData.transform(marks(ax)), max(map(abs, note.xyann))
 

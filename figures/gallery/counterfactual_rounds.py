@@ -65,12 +65,12 @@ def draw(ds: xr.Dataset) -> Figure:
     for ax, text in zip(axs.flat, (*texts, "drift variance per parameter"), strict=True):
         style.name_axes(ax, "round", text, integers=5)
     title = ", ".join(filter(None, [style.label(str(ds.algorithm.values[0])), curves.band(ds)]))
-    return legends.beside(figure, axs, title=title, columns=3, always=True)
+    return legends.side_legends(figure, axs, title=title, columns=3, always=True)
 
 
 def _line(values: xr.DataArray, ax: Axes, name: str, **look: Any) -> None:
     label, colour = palette.TERMS[name]
-    place = list(palette.TERMS).index(name)
-    shown: dict[str, Any] = {"color": colour, "label": label, "marker": "osD^vPX"[place], "markersize": 3.2}
-    shown["linestyle"] = palette.DASHES[(0, 1, 0, 2, 0, 3, 4)[place]]  # alike in grey, they differ by dashes
+    index = list(palette.TERMS).index(name)
+    shown: dict[str, Any] = {"color": colour, "label": label, "marker": "osD^vPX"[index], "markersize": 3.2}
+    shown["linestyle"] = palette.DASHES[(0, 1, 0, 2, 0, 3, 4)[index]]  # alike in grey, they differ by dashes
     curves.line_with_band(values, ax=ax, over="round", **{**shown, **look})

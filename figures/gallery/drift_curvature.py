@@ -47,10 +47,10 @@ def draw(ds: xr.Dataset) -> Figure:
     figure, axs = style.panels(1, 3, cell=0.2, sharex=True)
     curves.require_values(ds.share)
     for index, kind in enumerate(ds.kind.values.tolist()):
-        drawn = dict(zip(("label", "color"), _LOOK[kind], strict=True)) | {"marker": "Dos^vPX"[index % 7]}
-        drawn["linestyle"] = palette.DASHES[index % 2]
+        artist = dict(zip(("label", "color"), _LOOK[kind], strict=True)) | {"marker": "Dos^vPX"[index % 7]}
+        artist["linestyle"] = palette.DASHES[index % 2]
         for ax, name, more in ((axs[0, 0], "share", {}), (axs[0, 1], "cost", {}), (axs[0, 1], "quadratic", _DOTTED)):
-            curves.line_with_band(ds[name].sel(kind=kind), ax=ax, over="round", **curves.DOTS | drawn | more)
+            curves.line_with_band(ds[name].sel(kind=kind), ax=ax, over="round", **curves.DOTS | artist | more)
     for name, label, colour in (("sharp", "sharpest directions", "#D55E00"), ("rest", "all others", "#0B5C85")):
         dashes = {"color": colour, "label": label, "linestyle": palette.DASHES[name == "rest"]}
         curves.line_with_band(ds[f"removed_{name}"], ax=axs[0, 2], over="round", **curves.DOTS | dashes)
@@ -60,7 +60,7 @@ def draw(ds: xr.Dataset) -> Figure:
     for ax, text in zip(axs[0], (*texts, "squared updates that the mean removes"), strict=True):
         style.name_axes(ax, "round", text, integers=5)
     title = f"{style.label(ds.attrs['label'])}{f', directions not unique: rounds {unsure}' if unsure else ''}"
-    return legends.beside(figure, axs, title=title, columns=3)
+    return legends.side_legends(figure, axs, title=title, columns=3)
 
 
 _DOTTED = {"linestyle": ":", "marker": "", "label": "second order"}

@@ -62,9 +62,9 @@ def draw(ds: xr.Dataset) -> Figure:
         gap = max(
             1, int(panel.notnull().any(("setting", "seed")).sum()) // 7
         )  # of bars, as bands would cover each other
-        for place, (setting, (label, colour, line)) in zip((1, 3, 5, 7), _SETTINGS.items(), strict=True):
+        for eighth, (setting, (label, colour, line)) in zip((1, 3, 5, 7), _SETTINGS.items(), strict=True):
             look: Any = {"color": colour, "linestyle": line, "label": label, "linewidth": 1.1, "markersize": 3.5}
-            look |= {"marker": palette.MARKERS[place // 2], "markevery": slice(place * gap // 8, None, gap)}
+            look |= {"marker": palette.MARKERS[eighth // 2], "markevery": slice(eighth * gap // 8, None, gap)}
             curves.line_with_band(panel.sel(setting=setting), ax=ax, over="round", **look)
         epochs = f", {int(panel.epochs)} local epoch{'s' if panel.epochs > 1 else ''}" if rows > 1 else ""
         ax.set_title(

@@ -70,4 +70,4 @@ def draw(ds: xr.Dataset) -> Figure:
     title = title if seeds == 1 else f"{title}, mean of {seeds} seeds"
     if number := ds.attrs.get("samples"):
         title = f"{title}, on the {number} test samples that chose no weights"
-    return legends.beside(figure, axs, title=title, columns=4)
+    return legends.side_legends(figure, axs, title=title, columns=4)

@@ -75,7 +75,7 @@ def _two_panels(width, **words):
         axs[0, 0].plot([0, 1], [0, 0], label="low")
         axs[0, 1].plot([0, 1], [0, 1], label="alone")
         style.name_axes(axs[0, 0], "round", "a quantity [nats]")
-        return legends.beside(figure, axs, title="Of both", columns=3), axs.flat
+        return legends.side_legends(figure, axs, title="Of both", columns=3), axs.flat
 
 
 def test_stacked_panels_have_legends_beside_them_in_the_order_of_their_lines():
