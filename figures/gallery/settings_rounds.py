@@ -42,12 +42,7 @@ def data(runs: Sequence[Run]) -> xr.Dataset:
         for level in levels if _setting(run) == "iid" else [_concentration(run)]:
             key = run.experiment.local.epochs, level, _setting(run), run.experiment.seed
             table[key] = run
-    axes: dict[str, Sequence[Any]] = {
-        "epochs": epochs,
-        "concentration": levels,
-        "setting": list(_SETTINGS),
-        "seed": seeds,
-    }
+    axes: Any = {"epochs": epochs, "concentration": levels, "setting": list(_SETTINGS), "seed": seeds}
     ds = _stack.fill_array(_stack.accuracies(table), axes, *_stack.ACCURACY, "round").to_dataset(name="accuracy")
     return _stack.name_runs(ds, selected).assign_attrs(method=selected[0].label)
 
@@ -70,8 +65,7 @@ def draw(ds: xr.Dataset) -> Figure:
         ax.set_title(
             f"{style.label(ds.attrs['method'])}, Dir({float(panel.concentration):g}){epochs}", fontsize=style.small()
         )
-        ax.set_xlabel("round" if cell[0] == rows - 1 else "")
-        ax.set_ylabel("test accuracy" if style.is_first(ax) else "")
+        ax.set(xlabel="round" if cell[0] == rows - 1 else "", ylabel="test accuracy" if style.is_first(ax) else "")
     return style.key(figure, axs.flat, title=curves.band(ds), columns=2 if columns == 1 else 4)
 
 
