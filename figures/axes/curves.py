@@ -32,8 +32,7 @@ def curve(
 
     Args:
         ax: Axes to draw into; the current ones of pyplot by default.
-        variable: Of `ds`.
-        ds, over: The variable over `over`, the dimension along the horizontal axis, perhaps `algorithm` and `seed`.
+        ds, variable, over: One over `over`, the dimension along the horizontal axis, perhaps `algorithm` and `seed`.
         log, names: Logarithmic vertical axis; methods appear in the legend.
         label, level: Of the vertical axis, in place of the name of the variable; where a thin line marks a value.
         look: Passed to `Axes.plot` for every line; any `marker` stands for that of the method.
@@ -101,12 +100,10 @@ def line_with_band(
 
     Seeds below five are a thin line each; from five on, the mean has its 95 % t interval. On a logarithmic axis mean
     and interval are geometric. Other dimensions have a band of one standard deviation. The legend tells which (`band`).
-    Points without a value are left out; a single value is shown as a dot.
+    Points without a value are left out; a single one is a dot. Markers at a slice (`markevery`) have bars, not a band.
 
     Args:
-        values: Over `over`, and perhaps `across`.
-        across: The dimension that is averaged.
-        log: Whether the axis is logarithmic.
+        values, across, log: Over `over`, and perhaps the averaged dimension `across`; whether the axis is logarithmic.
         look: Passed to `Axes.plot`, but `smooth`: rounds of a moving mean in place of those of the look, 0 for none.
     """
     drawing, values = current(), smoothed(values, over, look.pop("smooth", None))
@@ -132,8 +129,12 @@ def line_with_band(
     elif kind:
         if "accuracy" in str(values.name) and np.nanmax(table) <= 1 < np.nanmax(high):
             high = np.minimum(high, 1)
-            drawing.remark("bands end at accuracy 1")
-        ax.fill_between(x, low, high, color=line.get_color(), alpha=0.18, linewidth=0)
+            drawing.remark("intervals end at accuracy 1")
+        if isinstance(some := look.get("markevery"), slice):
+            reach = np.stack([middle - low, high - middle])[:, some]
+            ax.errorbar(x[some], middle[some], reach, fmt="none", ecolor=line.get_color(), elinewidth=0.7, capsize=1.5)
+        else:
+            ax.fill_between(x, low, high, color=line.get_color(), alpha=0.18, linewidth=0)
     if kind and across == "seed":
         drawing.remark(f"{_TEXTS[kind].format(count=len(table))}{', geometric on a logarithmic axis' * log}")
 
@@ -161,8 +162,7 @@ def seeds_at(values: np.ndarray, x: float, ax: Axes, *, log: bool = False) -> No
     """What varies over the seeds at one place: a dot per seed below five, from five on the 95 % t interval of the mean.
 
     Args:
-        values, x: One number per seed, NaN left out; horizontal place.
-        log: Whether the interval is that of the geometric mean, of positive values.
+        values, x, log: One number per seed, NaN left out; horizontal place; whether the interval is geometric.
     """
     drawing, values = current(), values[~np.isnan(values)]
     remark_gaps(values[:, None])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from itertools import cycle
 from typing import Any
 
@@ -20,7 +19,7 @@ def coherence(
 ) -> Axes:
     """Local gradient coherence over rounds: every round pale, the moving average bold, the critical point dotted.
 
-    Its interval is a band; a note names the methods without a clear one.
+    Its interval is a band; a title names the methods without a clear one.
 
     Args:
         ax: Axes to draw into; the current ones of pyplot by default.
@@ -164,7 +163,7 @@ def averaged(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "error",
 
 
 def _critical_points(ds: xr.Dataset, ax: Axes) -> None:
-    """Dotted lines at the critical points, bands over their intervals, and a note on methods that have none."""
+    """Dotted lines at the critical points, bands over their intervals, and a title with the methods that have none."""
     level = ds["critical_low"].attrs.get("level", 0.95)
     several = ds["critical_point"].size > 1 and "seed" in ds["critical_point"].dims
     label: str | None = f"critical point{' of a seed' if several else ''}, {100 * level:g} % bootstrap interval"
@@ -187,11 +186,7 @@ def _critical_points(ds: xr.Dataset, ax: Axes) -> None:
             without.append(f"{style.label(name)}{seeds}" if name is not None else seeds.strip(" ()"))
     if without:
         named = ": " + ", ".join(filter(None, without)) if any(without) else ""
-        note = textwrap.fill(f"no clear critical point{named}", 38)
-        ax.text(0.02, 0.02, note, transform=ax.transAxes, size=style.small(), va="bottom", path_effects=style.outline())
-        room = 0.08 * len(note.splitlines()) * ax.dataLim.height  # below the curves
-        ax.update_datalim([(ax.dataLim.x0, ax.dataLim.y0 - room)])
-        ax.autoscale_view()
+        ax.set_title(f"no clear critical point{named}", fontsize=style.small())
 
 
 _POINT = ("critical_point", "critical_low", "critical_high")

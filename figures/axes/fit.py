@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
+from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure, FigureBase
 from matplotlib.gridspec import SubplotSpec
 from matplotlib.text import Annotation, Text
@@ -74,15 +75,13 @@ def _fit_panel(ax: Axes, axs: Sequence[Axes]) -> bool:
     box = ax.get_window_extent()
     wide, changes = _cell_width(ax, axs, box.width), list[bool]()
     if ax.axison:
-        changes += [_wrap(ax.yaxis.label, box.height * 1.08, tall=True), _wrap(ax.xaxis.label, wide)]
+        up = ax.yaxis.label.get_rotation() > 0
+        changes += [_wrap(ax.yaxis.label, box.height * 1.08 if up else wide, tall=up), _wrap(ax.xaxis.label, wide)]
         changes += [_thin(ax.xaxis, 0), _thin(ax.yaxis, 1)]
     for title in (child for child in ax.get_children() if isinstance(child, Text) and child not in ax.texts):
         changes.append(_wrap(title, wide))
     for note in (text for text in ax.texts if isinstance(text, Annotation) and text.get_gid() == NAME):
-        extent = note.get_window_extent()
-        if extent.y0 < box.y0 or extent.y1 > box.y1:  # it stands on the other side of its mark
-            note.xyann = (0, -note.xyann[1])
-            note.set_verticalalignment("bottom" if note.get_verticalalignment() == "top" else "top")
+        _move_name(note, ax)
     numbers = [text for text in ax.texts if text.get_gid() == CELL]
     if numbers:
         room = abs(np.diff(ax.transData.transform([(0.0, 0.0), (1.0, 1.0)]), axis=0)[0])
@@ -92,6 +91,27 @@ def _fit_panel(ax: Axes, axs: Sequence[Axes]) -> bool:
                 text.set(text="\N{MINUS SIGN}" * text.get_text().startswith("-"), gid=None)
             changes.append(True)
     return any(changes)
+
+
+def marks(ax: Axes) -> np.ndarray:
+    """Places (n, 2) of the models on a map, and of points on the lines that join them."""
+    lines = [np.asarray(line.get_xydata()) for line in ax.lines if line.get_marker() not in ("None", "")]
+    lines += [line[:-1] + share * np.diff(line, axis=0) for line in lines for share in (0.25, 0.5, 0.75)]
+    return np.concatenate([np.empty((0, 2)), *lines, *(dots.get_offsets() for dots in ax.findobj(PathCollection))])
+
+
+def _move_name(note: Annotation, ax: Axes) -> None:
+    """Put a name on the side of its mark where it is inside of the map and covers the fewest marks."""
+    box, places, away = ax.get_window_extent(), ax.transData.transform(marks(ax)), max(map(abs, note.xyann))
+
+    def faults(side: tuple[str, str, tuple[float, float]]) -> tuple[int, int]:
+        note.set(ha=side[0], va=side[1], position=side[2])
+        extent = note.get_window_extent()
+        return -box.count_contains(extent.get_points()), extent.padded(2).count_contains(places)
+
+    here = (note.get_horizontalalignment(), note.get_verticalalignment(), note.xyann)
+    sides = [here, ("center", "top", (0, -away)), ("center", "bottom", (0, away))]
+    faults(min([*sides, ("left", "center", (away, 0)), ("right", "center", (-away, 0))], key=faults))
 
 
 def _cell_width(ax: Axes, axs: Sequence[Axes], width: float) -> float:

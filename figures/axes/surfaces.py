@@ -144,7 +144,7 @@ def path(ds: xr.Dataset, dims: Sequence[str], ax: Axes, *, named: bool = True) -
         ax.plot(x[:1], y[:1], "o", color="white", markersize=6, markeredgecolor=style.GLOBAL)
     for index in (0, -1) if named else ():
         note = ax.annotate(str(ds["mark"].values[index]), (x[index], y[index]), (0, 5), textcoords="offset points")
-        note.set(ha="center", va="bottom", fontsize=style.small(), path_effects=style.outline())
+        note.set(ha="center", va="bottom", fontsize=style.small(), path_effects=style.outline(), gid=NAME)
 
 
 def ends(ax: Axes, first: str, second: str) -> None:

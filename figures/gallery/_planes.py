@@ -11,11 +11,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
+from matplotlib.transforms import Bbox
 
 from drift.analyses.landscapes import minima, planes, sweeps
 from drift.analyses.per_round import selected_rounds
 from drift.runs.run import Run
 from figures.axes.colour_bars import clipped, colorbar, common_levels
+from figures.axes.fit import marks
 from figures.axes.surfaces import contour
 from figures.gallery import _runs
 from figures.looks import style
@@ -129,12 +131,15 @@ def maps(
 
 
 def scale_bar(ax: Axes) -> Axes:
-    """Show a round distance by a bar with its length at the upper left of a map, in place of ticks on its axes."""
+    """Show a round distance by a bar with its length at a corner of a map, clear of models, in place of ticks."""
     ax.set(xticks=[], yticks=[])
     (left, right), (low, high) = ax.get_xlim(), ax.get_ylim()
     power = 10.0 ** np.floor(np.log10(0.45 * (right - left)))
     length = float(power * max(step for step in (1, 2, 5) if step * power <= 0.45 * (right - left)))
-    start, up = left + 0.06 * (right - left), high - 0.08 * (high - low)  # models stand at the other corners
+    wide, tall, models = (right - left) / 100, (high - low) / 100, marks(ax)
+    corners = [(x, high - down * tall) for down in (8, 72) for x in (left + 6 * wide, right - 6 * wide - length)]
+    around = np.array([(-9 * wide, -30 * tall), (length + 9 * wide, 9 * tall)])
+    start, up = min(corners, key=lambda corner: Bbox(corner + around).count_contains(models))
     halo = [withStroke(linewidth=2.6, foreground="black", alpha=0.6)]
     (bar,) = ax.plot([start, start + length], [up, up], color="white", linewidth=1.4, solid_capstyle="butt")
     bar.set(path_effects=halo, zorder=6)

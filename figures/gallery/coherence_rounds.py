@@ -34,9 +34,10 @@ def data(run: Run, *, smooth: int = 3) -> xr.Dataset:
 def draw(ds: xr.Dataset) -> Figure:
     """Coherence, mean cosine between updates, and accuracy where it was recorded."""
     has_accuracy = bool(ds.accuracy.notnull().any())
-    figure, axs = style.panels(1, 2 + has_accuracy)
-    drifts.coherence(ds, ax=axs[0, 0])
-    curves.curve(ds, ax=axs[0, 1], variable="mean_cosine", label="mean cosine of updates", level=0)
+    figure, axs = style.panels(1, 2 + has_accuracy, cell=0.2, sharex=True)
+    dots = {**curves.DOTS, "markersize": 3, "markevery": max(1, ds.sizes["round"] // 8)}
+    drifts.coherence(ds, ax=axs[0, 0], **dots)
+    curves.curve(ds, ax=axs[0, 1], variable="mean_cosine", label="mean cosine of updates", level=0, **dots)
     if has_accuracy:
-        curves.curve(ds, ax=axs[0, 2], label="test accuracy")
+        curves.curve(ds, ax=axs[0, 2], label="test accuracy", **dots)
     return style.key(figure, axs.flat, title=curves.band(ds))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,9 +11,9 @@ from matplotlib.figure import Figure
 
 from drift.analyses.counterfactual.counterfactual import counterfactual
 from drift.runs.run import Run
-from figures.axes import curves
+from figures.axes import curves, legends
 from figures.gallery import _runs, _selected
-from figures.looks import layout, look, palette, style
+from figures.looks import palette, style
 
 NEEDS = "a run that kept its globals; runs of the same method with other seeds are averaged"
 
@@ -39,15 +38,18 @@ def data(run: Run, *, rounds: int | Sequence[int] = 8, scale: str = "fit", worke
 
 
 def draw(ds: xr.Dataset) -> Figure:
-    """Sizes of both splits of the step, losses that the parts cost, and drift variances with their estimates."""
-    figure, axs = style.panels(2, 2, height=5.4, cell=0.42)
+    """Sizes of both splits of the step, losses that the parts cost, and drift variances with their estimates.
+
+    Gradients are those at the start of a round; the expected sampling drift is that of a random cohort.
+    """
+    figure, axs = style.panels(2, 2, height=4.2, cell=0.15, sharex=style.is_narrow())
     terms = ds.isel(algorithm=0)
     has_server = float(terms.norm.sel(part="server").max()) > 1e-4 * float(terms.norm.sel(part="step").max())
     drifts = ["full", "sampling", "client", *(["server"] if has_server else [])]
     for name in drifts:
         values = terms.client_norm if name == "client" else terms.norm.sel(part=name)
         _line(values, axs[0, 0], name)
-    expected = {"linestyle": ":", "marker": "", "label": "sampling drift, expected of a random cohort"}
+    expected = {"linestyle": ":", "marker": "", "label": "sampling drift, expected"}
     _line(terms.expected_sampling, axs[0, 0], "sampling", **expected)
     for name in ("gradient", "gradient_sampling", "local"):
         _line(terms.norm.sel(part=name), axs[0, 1], name)
@@ -55,26 +57,20 @@ def draw(ds: xr.Dataset) -> Figure:
     for name in ("sampling", *drifts[3:], "gradient_sampling", "local"):
         _line(terms.loss_cost.sel(part=name), axs[1, 0], name)
     curves.mark_level(axs[1, 0])
-    for name, change in (("sampling", "update change"), ("client", "client drift")):
+    for name, what in (("sampling", "update change"), ("client", "client drift")):
         _line(terms[f"{name}_variance"], axs[1, 1], name)
-        _line(terms[f"{name}_estimate"], axs[1, 1], name, linestyle="--", marker="", label=f"{change} (eq. 13)")
+        _line(terms[f"{name}_estimate"], axs[1, 1], name, linestyle=":", marker="", label=f"{what}, eq.\xa013")
     style.logarithmic(axs[1, 1])
     texts = ("norm, drift parts", "norm, gradient parts", style.with_unit("loss that the part costs", terms.loss_cost))
     for ax, text in zip(axs.flat, (*texts, "drift variance per parameter"), strict=True):
         style.name_axes(ax, "round", text, integers=5)
     title = ", ".join(filter(None, [style.label(str(ds.algorithm.values[0])), curves.band(ds)]))
-    if look.current().look.legend:
-        return style.key(figure, axs.flat, title=title, columns=3)
-    inches = style.width() / (1 if style.is_narrow() else 2) - 0.5
-    above = textwrap.fill(title, int(inches / (0.57 * style.small() / 72)))
-    for ax in axs.flat:
-        columns = layout.fitting(ax.get_legend_handles_labels()[1], inches, 2)
-        ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=columns, title=above if ax is axs[0, 0] else None)
-    return figure
+    return legends.side_legends(figure, axs, title=title, columns=3, always=True)
 
 
 def _line(values: xr.DataArray, ax: Axes, name: str, **look: Any) -> None:
     label, colour = palette.TERMS[name]
-    marker = "osD^vPX"[list(palette.TERMS).index(name)]
-    shown: dict[str, Any] = {"color": colour, "label": label, "marker": marker, "markersize": 3.2}
+    index = list(palette.TERMS).index(name)
+    shown: dict[str, Any] = {"color": colour, "label": label, "marker": "osD^vPX"[index], "markersize": 3.2}
+    shown["linestyle"] = palette.DASHES[(0, 1, 0, 2, 0, 3, 4)[index]]  # alike in grey, they differ by dashes
     curves.line_with_band(values, ax=ax, over="round", **{**shown, **look})

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import xarray as xr
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from drift.analyses.curvature.averaging import averaging_gap
 from drift.analyses.curvature.drift_curvature import KINDS, Kind, drift_curvature
 from drift.runs.run import Run
-from figures.axes import curves
+from figures.axes import curves, legends
 from figures.gallery import _runs, _selected
 from figures.looks import palette, style
 
@@ -46,27 +44,23 @@ def data(
 
 def draw(ds: xr.Dataset) -> Figure:
     """Shares in the sharpest directions, exact and second-order costs, and the shares that the mean removes."""
-    figure, axs = style.panels(1, 3)
+    figure, axs = style.panels(1, 3, cell=0.2, sharex=True)
     curves.require_values(ds.share)
-    for kind in ds.kind.values.tolist():
-        label, colour = _LOOK[kind]
-        for ax, name, more in ((axs[0, 0], "share", {}), (axs[0, 1], "cost", {}), (axs[0, 1], "quadratic", _DASHED)):
-            _line(ds[name].sel(kind=kind), ax, colour, f"{label}{', second order' if more else ''}", **more)
+    for index, kind in enumerate(ds.kind.values.tolist()):
+        artist = dict(zip(("label", "color"), _LOOK[kind], strict=True)) | {"marker": "Dos^vPX"[index % 7]}
+        artist["linestyle"] = palette.DASHES[index % 2]
+        for ax, name, more in ((axs[0, 0], "share", {}), (axs[0, 1], "cost", {}), (axs[0, 1], "quadratic", _DOTTED)):
+            curves.line_with_band(ds[name].sel(kind=kind), ax=ax, over="round", **curves.DOTS | artist | more)
     for name, label, colour in (("sharp", "sharpest directions", "#D55E00"), ("rest", "all others", "#0B5C85")):
-        _line(ds[f"removed_{name}"], axs[0, 2], colour, label, marker="s")
+        dashes = {"color": colour, "label": label, "linestyle": palette.DASHES[name == "rest"]}
+        curves.line_with_band(ds[f"removed_{name}"], ax=axs[0, 2], over="round", **curves.DOTS | dashes)
     style.logarithmic(axs[0, 0])
     k, unsure = ds.attrs["k"], ds.attrs["undetermined"]
     texts = (f"share in the {k} sharpest directions", style.with_unit("cost of the displacement", ds.cost))
     for ax, text in zip(axs[0], (*texts, "squared updates that the mean removes"), strict=True):
         style.name_axes(ax, "round", text, integers=5)
     title = f"{style.label(ds.attrs['label'])}{f', directions not unique: rounds {unsure}' if unsure else ''}"
-    return style.key(figure, axs.flat, title=title, columns=3)
+    return legends.side_legends(figure, axs, title=title, columns=3)
 
 
-def _line(values: xr.DataArray, ax: Axes, colour: str, label: str, **look: Any) -> None:
-    curves.line_with_band(
-        values, ax=ax, over="round", **{"color": colour, "label": label, "marker": "o", "markersize": 2.5, **look}
-    )
-
-
-_DASHED = {"linestyle": "--", "marker": ""}
+_DOTTED = {"linestyle": ":", "marker": "", "label": "second order"}

@@ -57,7 +57,9 @@ def data(runs: Sequence[Run], *, rounds: int = 20) -> xr.Dataset:
 def draw(ds: xr.Dataset) -> Figure:
     """A row per partition: bubbles, and both divergences."""
     rows = ds.sizes["panel"]
-    figure, axs = style.panels(rows, 2, height=1.6 * rows + 0.9, sharex="col", width_ratios=[2.2, 1], cell=0.22)
+    figure, axs = style.panels(rows, 2, height=1.6 * rows + 0.9, sharex="col", width_ratios=[2.2, 1], cell=0.26)
+    if style.is_narrow():
+        axs[0, 0].get_subplotspec().get_gridspec().set_height_ratios([2.2, 1] * rows)
     for row, panel in enumerate(ds.panel.values):
         count = ds["count"].isel(panel=row)
         if not bool((count > 0).any()):

@@ -25,7 +25,7 @@ _SETTINGS = {
     "iid": ("neither (iid)", "#000000", palette.DASHES[0]),
     "client": ("client drift only", "#0072B2", palette.DASHES[1]),
     "period": ("period drift only", "#C08400", palette.DASHES[2]),
-    "both": ("both", "#D55E00", palette.DASHES[3]),
+    "both": ("both", "#8F3A00", palette.DASHES[3]),
 }
 
 
@@ -42,12 +42,7 @@ def data(runs: Sequence[Run]) -> xr.Dataset:
         for level in levels if _setting(run) == "iid" else [_concentration(run)]:
             key = run.experiment.local.epochs, level, _setting(run), run.experiment.seed
             table[key] = run
-    axes: dict[str, Sequence[Any]] = {
-        "epochs": epochs,
-        "concentration": levels,
-        "setting": list(_SETTINGS),
-        "seed": seeds,
-    }
+    axes: Any = {"epochs": epochs, "concentration": levels, "setting": list(_SETTINGS), "seed": seeds}
     ds = _stack.fill_array(_stack.accuracies(table), axes, *_stack.ACCURACY, "round").to_dataset(name="accuracy")
     return _stack.name_runs(ds, selected).assign_attrs(method=selected[0].label)
 
@@ -59,16 +54,18 @@ def draw(ds: xr.Dataset) -> Figure:
     figure, axs = style.panels(rows, columns, width=wide, height=2.2 * rows + 0.4, sharey=True, sharex=True)
     for cell, ax in np.ndenumerate(axs):
         panel = ds.accuracy.isel(epochs=cell[0], concentration=cell[1])
-        for setting, (label, colour, line) in _SETTINGS.items():
-            look: dict[str, Any] = {"color": colour, "linestyle": line, "label": label, "linewidth": 1.1}
+        gap = max(
+            1, int(panel.notnull().any(("setting", "seed")).sum()) // 7
+        )  # of bars, as bands would cover each other
+        for eighth, (setting, (label, colour, line)) in zip((1, 3, 5, 7), _SETTINGS.items(), strict=True):
+            look: Any = {"color": colour, "linestyle": line, "label": label, "linewidth": 1.1, "markersize": 3.5}
+            look |= {"marker": palette.MARKERS[eighth // 2], "markevery": slice(eighth * gap // 8, None, gap)}
             curves.line_with_band(panel.sel(setting=setting), ax=ax, over="round", **look)
         epochs = f", {int(panel.epochs)} local epoch{'s' if panel.epochs > 1 else ''}" if rows > 1 else ""
         ax.set_title(
             f"{style.label(ds.attrs['method'])}, Dir({float(panel.concentration):g}){epochs}", fontsize=style.small()
         )
-        ax.set_xlabel("round" if cell[0] == rows - 1 else "")
-    for ax in axs.flat:
-        ax.set_ylabel("test accuracy" if style.is_first(ax) else "")
+        ax.set(xlabel="round" if cell[0] == rows - 1 else "", ylabel="test accuracy" if style.is_first(ax) else "")
     return style.key(figure, axs.flat, title=curves.band(ds), columns=2 if columns == 1 else 4)
 
 

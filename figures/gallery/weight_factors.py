@@ -1,5 +1,6 @@
 """Correlation of the learned client weights with data size and class balance (FedLAW paper, Table 11)."""
 
+import textwrap
 from collections.abc import Sequence
 
 import numpy as np
@@ -59,7 +60,7 @@ def data(
 
 def draw(ds: xr.Dataset) -> Figure:
     """A panel per factor, a row per run: the correlation, its interval, and both as numbers."""
-    height = 0.9 + 0.24 * ds.sizes["sample"] + (0.25 if "printed" in ds else 0)
+    height = 0.9 + (0.4 if style.is_narrow() else 0.24) * ds.sizes["sample"] + (0.25 if "printed" in ds else 0)
     figure, axs = style.panels(1, ds.sizes["factor"], height=height, cell=(height - 0.6) / style.NARROW, sharey=True)
     for ax, factor in zip(axs[0], map(str, ds.factor.values), strict=True):
         weights.correlations(ds.sel(factor=factor), ax=ax)
@@ -68,11 +69,11 @@ def draw(ds: xr.Dataset) -> Figure:
             values = ds.printed.sel(factor=factor).values
             look = {"marker": "s", "s": 16, "facecolors": "none", "edgecolors": _table_figure.PALE, "zorder": 4}
             ax.scatter(values, np.arange(len(values)), label="printed in the paper", **look)
-    axs[0, 0].set_yticks(range(ds.sizes["sample"]), list(map(str, ds.name.values)))
+    names = [textwrap.fill(str(name), 20 if style.is_narrow() else 200) for name in ds.name.values]
+    axs[0, 0].set_yticks(range(ds.sizes["sample"]), names)
     style.key(figure, axs[0])
-    figure.supxlabel(
-        f"Pearson correlation with the weight, {ds.attrs['confidence']:.0%} interval", fontsize=style.small()
-    )
+    about = f"Pearson correlation with the weight, {ds.attrs['confidence']:.0%} interval"
+    figure.supxlabel(about, fontsize=style.small())
     return figure
 
 

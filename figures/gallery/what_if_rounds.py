@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from drift.analyses import per_round
 from drift.analyses.counterfactual.whatif import what_if
 from drift.runs.run import Run
-from figures.axes import curves
+from figures.axes import curves, legends
 from figures.gallery import _runs, _selected
 from figures.looks import palette, style
 
@@ -24,7 +22,7 @@ COST = "a minute per run"
 _COLOURS = {"fma": "#555555", "uniform": "#0E8FCC", "gamma": "#882255", "weights": "#009E73"}
 _LABELS = {"fma": "data-size weights", "uniform": "equal weights", "gamma": r"best $\gamma$", "weights": "best weights"}
 _MARKERS = "osD^vPX"
-_WINDOWS = ("#DC7634", "#D55E00", "#7A3300", "#C08400", "#999933")
+_WINDOWS = ("#DF7D2E", "#A84A00", "#521F00", "#C08400", "#6B6B1F")
 
 
 @_selected.each_run(select=_selected.of_method)
@@ -48,19 +46,21 @@ def draw(ds: xr.Dataset) -> Figure:
     names = [str(name) for name in ds.variant.values]
     gains = {"gain": 1, "error_gain": 100}
     gains = {name: factor for name, factor in gains.items() if shown[name].sel(variant=names[1:]).notnull().any()}
-    figure, axs = style.panels(1, len(gains) + 1, height=2.6, width_ratios=(*[1.25] * len(gains), 1))
+    ratios = (*[1.25] * len(gains), 1)
+    figure, axs = style.panels(1, len(gains) + 1, height=2.6, cell=0.2, sharex=True, width_ratios=ratios)
     windows = [name for name in names if name.startswith("ima-")]
     for name in names[1:]:
         colour = _WINDOWS[windows.index(name) % len(_WINDOWS)] if name in windows else _COLOURS[name]
         label = f"mean of {name[4:]} rounds" if name in windows else _LABELS[name]
-        look = {"color": colour, "label": label, "marker": _MARKERS[names.index(name) % len(_MARKERS)]}
+        look = {**curves.DOTS, "color": colour, "label": label, "marker": _MARKERS[names.index(name) % len(_MARKERS)]}
         look["linestyle"] = palette.DASHES[(names.index(name) - 1) % len(palette.DASHES)]  # lines often hide each other
         if name == "gamma":
-            _line(shown.gamma, axs[0, -1], **look)
+            curves.line_with_band(curves.mean(shown.gamma, "seed"), ax=axs[0, -1], over="round", **look)
         if not bool((np.abs(shown.gain.sel(variant=name)) > 1e-5).any()):
             continue  # the recorded model itself
         for ax, (gain, factor) in zip(axs[0], gains.items(), strict=False):
-            _line(factor * shown[gain].sel(variant=name), ax, **look)
+            means = curves.mean(factor * shown[gain].sel(variant=name), "seed")  # so many bands would hide each other
+            curves.line_with_band(means, ax=ax, over="round", **look)
     texts = {"gain": style.with_unit("loss gained", ds.gain), "error_gain": "accuracy gained [points]"}
     for ax, text in zip(axs.flat, [*map(texts.__getitem__, gains), r"best $\gamma$"], strict=True):
         style.name_axes(ax, "round", text, integers=5)
@@ -70,11 +70,4 @@ def draw(ds: xr.Dataset) -> Figure:
     title = title if seeds == 1 else f"{title}, mean of {seeds} seeds"
     if number := ds.attrs.get("samples"):
         title = f"{title}, on the {number} test samples that chose no weights"
-    return style.key(figure, axs.flat, title=title, columns=4)
-
-
-def _line(values: xr.DataArray, ax: Axes, **look: Any) -> None:
-    """The mean of the seeds; bands of so many variants would hide each other."""
-    curves.line_with_band(
-        curves.mean(values, "seed"), ax=ax, over="round", **{"marker": "o", "markersize": 2.8, **look}
-    )
+    return legends.side_legends(figure, axs, title=title, columns=4)

@@ -113,8 +113,7 @@ def panels(
     return figure, axs.ravel()[: rows * columns].reshape(rows, columns)
 
 
-def _width(usual: float) -> float:
-    return width(usual)
+_width = width  # a name that `panels` does not have as well
 
 
 def _container(drawing: look.Drawing, inches: float, height: float) -> Figure:

@@ -24,8 +24,8 @@ TERMS = {
     "sampling": ("sampling drift", "#D55E00"),
     "client": ("client drift", "#0072B2"),
     "server": ("server", "#CC79A7"),
-    "gradient": ("gradients at the start, all clients", "#777777"),
-    "gradient_sampling": ("gradients at the start, cohort minus all", "#C08400"),
+    "gradient": ("gradients, all clients", "#444444"),
+    "gradient_sampling": ("gradients, cohort minus all", "#C08400"),
     "local": ("local steps", "#009E73"),
 }
 """Label and colour of the parts of a global step."""

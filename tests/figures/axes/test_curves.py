@@ -61,6 +61,17 @@ def test_five_seeds_have_the_t_interval_of_their_mean():
     np.testing.assert_allclose([corners[:, 1].min(), corners[:, 1].max()], ends)
 
 
+def test_markers_at_a_slice_of_the_rounds_have_the_interval_as_bars():
+    ds = _rounds(5).isel(algorithm=0, drop=True)
+    band = curves.curve(ds, ax=_ax(), variable="loss").collections[0].get_paths()[0].vertices
+    ax = curves.curve(ds, ax=_ax(), variable="loss", marker="s", markevery=slice(1, None, 2))
+    (bars,) = ax.containers
+    assert len(ax.collections) == 1, "no band"
+    for x, segment in zip((2, 5), bars[2][0].get_segments(), strict=True):
+        ends = band[band[:, 0] == x][:, 1]
+        np.testing.assert_allclose(segment, [[x, ends.min()], [x, ends.max()]])
+
+
 def test_a_band_of_accuracies_ends_at_1_and_says_so():
     values = xr.DataArray([[0.5], [0.99], [0.99], [0.99], [1.0]] * np.ones(2), dims=("seed", "round"), name="accuracy")
     with look.drawing(look.Look()) as drawn:
@@ -68,7 +79,7 @@ def test_a_band_of_accuracies_ends_at_1_and_says_so():
         curves.line_with_band(values.rename("loss").assign_coords(round=[0, 1]), ax=(free := _ax()), over="round")
     assert ax.collections[0].get_paths()[0].vertices[:, 1].max() == 1
     assert free.collections[0].get_paths()[0].vertices[:, 1].max() > 1
-    assert "bands end at accuracy 1" in drawn.notes
+    assert "intervals end at accuracy 1" in drawn.notes
 
 
 def test_a_band_that_is_asked_for_is_one_standard_deviation():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from figures.axes.fit import _even, fit, lay_out
+from figures.axes.fit import NAME, _even, fit, lay_out
 
 pytestmark = pytest.mark.seconds
 
@@ -65,3 +65,31 @@ def test_lines_of_a_wrapped_text_are_nearly_as_long_as_one_another():
     assert _even("short", 3) == ["short"]
     assert _even("client 12", 3) == ["client", "12"], "a word per line cannot be shorter"
     assert _even("a formula $a b c$ of three", 12) == ["a formula", "$a b c$ of", "three"]
+
+
+@pytest.mark.parametrize(("others", "where"), [([], (0, 1)), ([(5, 5.6)], (0, -1)), ([(5, 5.6), (5, 4.4)], (1, 0))])
+def test_a_name_stands_where_it_covers_no_mark(others, where):
+    figure = Figure(figsize=(3, 3), layout="constrained")
+    ax = figure.add_subplot(xlim=(0, 10), ylim=(0, 10))
+    ax.plot(5, 5, "o")
+    note = ax.annotate("here", (5, 5), (0, 5), textcoords="offset points", ha="center", va="bottom", gid=NAME)
+    ax.scatter(*np.reshape(others, (-1, 2)).T)
+    fit(figure, [ax])
+    assert tuple(np.sign(note.xyann)) == where
+
+
+def test_a_name_lies_over_no_line_between_marks_and_inside_of_its_map():
+    figure = Figure(figsize=(3, 3), layout="constrained")
+    ax = figure.add_subplot(xlim=(0, 10), ylim=(0, 10))
+    ax.plot([0.1, 0.1], [5, 9.9], "o-")
+    note = ax.annotate("here", (0.1, 5), (0, 5), textcoords="offset points", ha="center", va="bottom", gid=NAME)
+    fit(figure, [ax])
+    assert note.xyann == (5, 0), "to the right: a line runs up, and the map ends at the left"
+
+
+def test_a_level_label_is_as_wide_as_its_panel_and_not_as_it_is_tall():
+    figure = Figure(figsize=(3, 1), layout="constrained")
+    ax = figure.add_subplot(ylabel="a label of several words")
+    ax.yaxis.label.set(rotation=0, ha="left")
+    fit(figure, [ax])
+    assert "\n" not in ax.get_ylabel()

@@ -10,7 +10,9 @@ import xarray as xr
 from kinds import one_of_each
 
 from figures import gallery
+from figures.axes import legends
 from figures.axes.footnote import footnote
+from figures.looks import look, style
 
 pytestmark = pytest.mark.seconds
 
@@ -63,3 +65,34 @@ def _require_apart(figure, texts):
     assert over == []
     page = figure.bbox.padded(1)
     assert all(page.contains(*corner) for box in parts.values() for corner in (box.min, box.max))
+
+
+def _two_panels(width, **words):
+    with look.drawing(look.read(width=width, **words)):
+        figure, axs = style.panels(1, 2, cell=0.2, sharex=True)
+        for name, ends in {"low": 1, "high": 5, "middle of all lines that are drawn": 3}.items():
+            axs[0, 0].plot([0, 1], [2, ends], label=name)
+        axs[0, 0].plot([0, 1], [0, 0], label="low")
+        axs[0, 1].plot([0, 1], [0, 1], label="alone")
+        style.name_axes(axs[0, 0], "round", "a quantity [nats]")
+        return legends.side_legends(figure, axs, title="Of both", columns=3), axs.flat
+
+
+def test_stacked_panels_have_legends_beside_them_in_the_order_of_their_lines():
+    figure, (ax, other) = _two_panels("column")
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == [
+        "high",
+        "middle of all lines\nthat are drawn",
+        "low",
+    ]
+    assert other.get_legend() is None and not figure.legends, "a panel of one line is named by its label"
+    figure.draw_without_rendering()
+    legend, label, (title,) = ax.get_legend().get_window_extent(), ax.yaxis.label.get_window_extent(), ax.texts
+    assert legend.x0 >= ax.get_window_extent().x1 and legend.x1 <= figure.bbox.width
+    assert title.get_window_extent().y0 >= label.y1 and label.y0 >= ax.get_window_extent().y1
+    assert title.get_text() == "Of both"
+
+
+def test_panels_side_by_side_and_a_place_that_is_asked_for_have_one_legend():
+    for figure, axs in (_two_panels("page"), _two_panels("column", legend="below")):
+        assert len(figure.legends) == 1 and not any(ax.get_legend() for ax in axs)

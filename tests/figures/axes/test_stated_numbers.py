@@ -91,7 +91,7 @@ def test_what_a_legend_says_of_the_seeds_is_what_is_drawn_of_them(seeds, asked, 
     error = values.std(0, ddof=1)
     reach = error if kind == "standard deviation" else stats.t.ppf(0.975, seeds - 1) * error / seeds**0.5
     ends = [back(values.mean(0) + sign * reach) for sign in (-1, 1)]
-    assert ("bands end at accuracy 1" in text) == (ends[1].max() > 1)
+    assert ("intervals end at accuracy 1" in text) == (ends[1].max() > 1)
     for found, end in zip(_ends(ax.collections[0]), ends, strict=True):
         np.testing.assert_allclose(found, np.minimum(end, 1), rtol=1e-9)
 

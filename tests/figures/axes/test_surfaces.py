@@ -82,6 +82,17 @@ def test_a_bar_of_a_round_length_replaces_the_ticks_of_a_map():
     assert ax.get_xlim() == (-1, 5)
 
 
+@pytest.mark.parametrize(
+    ("corners", "right", "up"), [((), 0, 1), (((-0.5, 0.7),), 1, 1), (((-0.5, 0.7), (4, 0.8)), 0, 0)]
+)
+def test_the_bar_of_a_map_lies_at_the_first_corner_without_a_model(corners, right, up):
+    ax = surfaces.contour(bowl(), ax=ax_alone(), marks=False)
+    for place in corners:
+        ax.plot(*place, "^")
+    bar = _planes.scale_bar(ax).lines[-1]
+    assert (float(np.mean(bar.get_xdata())) > 2, bar.get_ydata()[0] > 0) == (bool(right), bool(up))
+
+
 def test_contour_marks_models_mean_and_minimum():
     ax = surfaces.contour(bowl(), ax=ax_alone())
     places = {line.get_marker(): [] for line in ax.lines}
