@@ -67,17 +67,21 @@ def matrix(
     return ax
 
 
-def minus(ax: Axes, cells: np.ndarray, x: float = 0.0) -> None:
+def minus(ax: Axes, cells: np.ndarray, x: float = 0.0) -> bool:
     """A minus on some cells: the colours of both signs are equally dark in grey print; on small cells none.
 
     Args:
         cells: Which, over rows and columns.
         x: The middle of the first cell, in both directions.
+
+    Returns:
+        Whether there is one.
     """
     rows, columns = np.nonzero(cells)
-    if max(cells.shape) <= MARKED and len(rows):
+    if are_marked := max(cells.shape) <= MARKED and len(rows) > 0:
         look: dict[str, Any] = {"color": "black", "markersize": 2.4, "markeredgewidth": 0.6, "linestyle": ""}
         ax.plot(columns + x, rows + x, marker="_", path_effects=style.outline(1.4), **look)
+    return are_marked
 
 
 def name_ticks(axis: Axis, names: Sequence[str], positions: Sequence[float] | None = None) -> None:

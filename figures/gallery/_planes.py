@@ -144,7 +144,8 @@ def scale_bar(ax: Axes) -> Axes:
     (bar,) = ax.plot([start, start + length], [up, up], color="white", linewidth=1.4, solid_capstyle="butt")
     bar.set(path_effects=halo, zorder=6)
     look: dict[str, Any] = {"fontsize": style.small(), "color": "white", "path_effects": halo, "zorder": 6, "va": "top"}
-    ax.annotate(f"{length:g}", (start + length / 2, up), (0, -2), textcoords="offset points", ha="center", **look)
+    side, at = ("left", start) if start + length / 2 < (left + right) / 2 else ("right", start + length)
+    ax.annotate(f"{length:g}", (at, up), (0, -2), textcoords="offset points", ha=side, **look)
     return ax
 
 

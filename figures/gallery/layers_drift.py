@@ -59,8 +59,8 @@ def draw(ds: xr.Dataset) -> Figure:
     for ax, (name, label) in zip(axs.flat, _SHOWN.items(), strict=True):
         values = ds[name].transpose("layer", "round")
         image = ax.pcolormesh(np.ma.masked_invalid(values.values), **looks.get(name, shared))
-        if name == "mean_cosine":
-            matrices.minus(ax, values.values < 0, 0.5)
+        if name == "mean_cosine" and matrices.minus(ax, values.values < 0, 0.5):
+            label += " (dash: below 0)"
         figure.colorbar(image, ax=ax, location="top", label=label, aspect=12, pad=0.02)
         ax.set_facecolor("#e4e4e4")
         if why := _why_grey(ds, name):

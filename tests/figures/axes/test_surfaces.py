@@ -93,6 +93,20 @@ def test_the_bar_of_a_map_lies_at_the_first_corner_without_a_model(corners, righ
     assert (float(np.mean(bar.get_xdata())) > 2, bar.get_ydata()[0] > 0) == (bool(right), bool(up))
 
 
+@pytest.mark.parametrize("place", [None, (-0.5, 0.7)])
+def test_the_length_of_a_bar_stands_inside_of_a_narrow_map(place):
+    ax = surfaces.contour(bowl(), ax=ax_alone(), marks=False)
+    ax.set_position((0.4, 0.4, 0.08, 0.08))
+    ax.set_xlim(-1, 1.3)
+    if place:
+        ax.plot(*place, "^")
+    (note,) = _planes.scale_bar(ax).texts
+    figure = ax.get_figure()
+    figure.draw_without_rendering()
+    side = ax.get_window_extent().x0 if place is None else ax.get_window_extent().x1
+    assert (note.get_window_extent().x0 >= side) if place is None else (note.get_window_extent().x1 <= side)
+
+
 def test_contour_marks_models_mean_and_minimum():
     ax = surfaces.contour(bowl(), ax=ax_alone())
     places = {line.get_marker(): [] for line in ax.lines}
