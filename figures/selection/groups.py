@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -31,8 +32,8 @@ def groups(runs: Iterable[Run]) -> dict[str, list[Run]]:
     """Runs that differ in their seed only, by name.
 
     The name is the method's label, and where two settings share it, how they differ; runs of the same settings and
-    seed, such as two that were imported, also have their own names in it. No run is dropped; a run that is given
-    twice counts once. Methods are in the order of legends, runs in the order of seeds.
+    seed, such as two that were imported, also have the names of their folders in it. No run is dropped; a run that is
+    given twice counts once. Methods are in the order of legends, runs in the order of seeds.
 
     Raises:
         LookupError: If no run was given, or one has no complete round.
@@ -81,9 +82,32 @@ def group_names(all_groups: Sequence[Sequence[Run]], tables: Mapping[Path, dict[
         table = tables[group[0].folder]
         words = [f"{name.rpartition('.')[2]} {table.get(name, '-')}" for name in differing[label]]
         names.append(", ".join([label, *words]))
-    for more in (lambda run: f", {run.name}", lambda run: f" in {run.folder.resolve().parent}"):
-        names = [name + more(group[0]) * (names.count(name) > 1) for name, group in zip(names, all_groups, strict=True)]
-    return names
+    return told_apart(names, [group[0].folder for group in all_groups])
+
+
+def told_apart(names: Sequence[str], folders: Sequence[Path]) -> list[str]:
+    """Names of runs or groups; equal ones also have the part of the folder's path in which they differ.
+
+    That is the name of the folder, or of folders above it; words that all of them begin with are left out.
+    """
+    told = list(names)
+    for name, rows in grouped(range(len(names)), names.__getitem__).items():
+        if len(rows) == 1:
+            continue
+        paths = [folders[row].resolve().parts for row in rows]
+        while len({path[-1] for path in paths}) == 1:
+            paths = [path[:-1] for path in paths]
+        texts = ["/".join(path[min(_same(paths), len(path) - 1) :]) for path in paths]
+        words = max(texts[0].rfind(end, 0, _same(texts)) for end in "-_") + 1
+        words *= all(text[words:][:1].isalpha() for text in texts)  # a number alone names nothing
+        for row, text in zip(rows, texts, strict=True):
+            told[row] = f"{name}, {text[words:]}"
+    return told
+
+
+def _same(rows: Sequence[Sequence[str]]) -> int:
+    """How many first items are those of all rows."""
+    return sum(1 for _ in takewhile(lambda column: len(set(column)) == 1, zip(*rows, strict=False)))
 
 
 def written_name(name: str) -> str:
