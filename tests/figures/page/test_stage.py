@@ -12,6 +12,8 @@ import xarray as xr
 
 import drift
 from drift.analyses.landscapes.planes import round_plane
+from drift.analyses.landscapes.round_weights import lowest_weights
+from figures.page import sent_scene
 from figures.page.diagnosis_text import alike
 from figures.page.remembered_runs import Failed
 from figures.page.scene import TERMS, events, scene
@@ -32,6 +34,21 @@ def shown(runs):
     content = scene(groups(runs), sent(Start.read("", POINTS, 1000), failed), lambda first: "last")
     assert failed.reasons == {}
     return content
+
+
+def test_every_round_of_a_small_model_has_the_best_weights_and_stores_them(shown, runs, monkeypatch):
+    for index, frame in shown["runs"][0]["shown"].items():
+        best, found = frame["weights"]["best"], lowest_weights(runs[0], index, "test", 1000)
+        assert best["loss"] == found.loss and "lacks" not in frame["weights"]
+        assert [*best["weights"].values()] == pytest.approx(found.weights.shares)
+    monkeypatch.setattr(sent_scene, "lowest_weights", None)  # stored, it is not called again
+    monkeypatch.setattr(sent_scene, "LIGHT", 0)
+    start = Start.read("", POINTS, 1000)
+    first = start.first(runs[0].rounds())
+    again = {index: sent_scene._weights(runs[0], index, start) for index in shown["runs"][0]["shown"]}
+    assert [index for index, weights in again.items() if "best" in weights] == [first]
+    assert again[first]["best"] == shown["runs"][0]["shown"][first]["weights"]["best"]
+    assert f"the best weights of one round ({first}) alone" in again[0]["lacks"]
 
 
 def loss(run, theta):
