@@ -13,6 +13,7 @@ import xarray as xr
 import drift
 from drift.analyses.landscapes.planes import round_plane
 from drift.analyses.landscapes.round_weights import lowest_weights
+from drift.record.recorder import Recorder
 from figures.page import sent_scene
 from figures.page.diagnosis_text import alike
 from figures.page.remembered_runs import Failed
@@ -49,6 +50,20 @@ def test_every_round_of_a_small_model_has_the_best_weights_and_stores_them(shown
     assert [index for index, weights in again.items() if "best" in weights] == [first]
     assert again[first]["best"] == shown["runs"][0]["shown"][first]["weights"]["best"]
     assert f"the best weights of one round ({first}) alone" in again[0]["lacks"]
+
+
+def test_a_run_that_does_not_state_whose_samples_are_whose_has_its_landscapes(runs, tmp_path):
+    run, record = runs[0], runs[0].round(2)
+    recorder = Recorder(tmp_path / "told", run.task.model)
+    state = run.task.layout.named
+    clients = {
+        client: (state(theta), 1) for client, theta in zip(record.ids.tolist(), record.kept("clients"), strict=True)
+    }
+    recorder.round(start=state(record.kept("start")), clients=clients, end=state(record.kept("end")))
+    value = sent_scene.stage_round(drift.open(tmp_path / "told", task=run.task), 0, POINTS, 1000)
+    losses = {mark["name"]: mark["loss"] for mark in value["marks"]}
+    assert losses["end"] == pytest.approx(loss(run, record.kept("end")), abs=1e-6)
+    assert {one["own_before"] for one in value["cohort"]} == {None}
 
 
 def loss(run, theta):
