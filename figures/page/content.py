@@ -64,7 +64,7 @@ def content(
         for name, group in grouped.items()
     }
     stage: dict[str, Any] = {"scene": _stage(grouped, start, diagnosed, failed), "sections": []}
-    stage |= {"title": stage["scene"]["title"], "number": len(runs), "failed": failed.reasons}
+    stage |= {"title": stage["scene"]["title"], "number": len(runs), "failed": failed}
     if start.alone:
         return stage
     shown = stage | _shown(grouped, samples, diagnosed, failed)
