@@ -67,10 +67,9 @@ def content(
     stage |= {"title": stage["scene"]["title"], "number": len(runs), "failed": failed}
     if start.alone:
         return stage
-    shown = stage | _shown(grouped, samples, diagnosed, failed)
     sections_shown = page_figures(figures, [run for group in grouped.values() for run in group], samples, failed)
     sections = [section for section in _SECTIONS if sections_shown["named"] or section[1] != "named"]
-    return {**shown, "drawn": sections_shown, "sections": sections}
+    return {**stage, **_shown(grouped, samples, diagnosed, failed), "drawn": sections_shown, "sections": sections}
 
 
 def without_data(runs: Sequence[Run]) -> str:

@@ -91,10 +91,8 @@ def report(
     most = None if samples == "all" else samples
     start = Start.read(address, points, most, what_if, figures is None)
     shown = content(runs, start, most, step, failures, figures or (), workers, task)
-    text = page(shown).encode()
-    if len(text) > LARGEST:
-        too_large = f"{path} would weigh {len(text) / 1e6:.1f} MB, and {LARGEST / 1e6:g} MB can be sent"
-        raise ValueError(f"{too_large}; leave out some of {_heavy(shown)}.")
+    if len(text := page(shown).encode()) > LARGEST:
+        raise ValueError(f"{path} has {len(text) / 1e6:.1f} MB, {LARGEST / 1e6:g} at most; {_heavy(shown)}.")
     write_bytes(path, text)
     if failed is None:
         for name, reason in failures.reasons.items():
@@ -104,11 +102,10 @@ def report(
 
 def _heavy(content: dict[str, Any]) -> str:
     """What makes a page heavy, the heaviest first."""
-    named = content.get("drawn", {}).get("named", [])
-    parts = {f"--figures {one.name}": len(one.picture + one.data) for one in named}
+    parts = {f"--figures {one.name}": len(one.picture + one.data) for one in content.get("drawn", {}).get("named", ())}
     parts |= {f"run {run['label']}": len(zipped(json.dumps(run).encode())) for run in content["scene"]["runs"]}
-    heaviest = sorted(parts, key=parts.__getitem__, reverse=True)[:MOST]
-    return ", ".join(f"{name} ({parts[name] / 1e6:.1f} MB)" for name in heaviest)
+    heavy = sorted(parts.items(), key=lambda part: -part[1])[:MOST]
+    return "leave out some of " + ", ".join(f"{name} ({size / 1e6:.1f} MB)" for name, size in heavy)
 
 
 def page(content: dict[str, Any]) -> str:

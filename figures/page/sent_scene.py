@@ -88,13 +88,14 @@ def _weights(run: Run, index: int, start: Start) -> dict[str, Any]:
     listed = lambda item: {"gamma": item.gamma, "weights": dict(zip(map(str, ids), item.shares, strict=True))}  # noqa: E731
     value: dict[str, Any] = {"own": listed(own_weights(record)), "size": listed(by_size(run, record))}
     if index != first and start.work(run) > LIGHT:
-        why = f"Of this large model, a file has the best weights of one round ({first}) alone."
-        return {**value, "lacks": f"{why} fedscape explore finds those of this round."}
+        return value | {
+            "lacks": f"A file has best weights of a larger model in one round ({first}); fedscape explore has all."
+        }
     try:
         ds = run.cached(best_weights, round=index, split=start.how["split"], samples=start.how["samples"])
     except ValueError as reason:  # no finite loss, or none of single samples
         return {**value, "lacks": f"No best weights: {reason}"}
-    found = {str(name): ds[name].item() for name in ds if name != "weights"}
+    found = {str(name): values.item() for name, values in ds.items() if not values.ndim}
     lowest = Lowest(Weights.from_values(ds.weights.values), **found)
     numbers = {"loss": lowest.loss, "own": finite(lowest.recorded_loss), "words": lowest_words(run, lowest)}
     return {**value, "best": listed(lowest.weights) | numbers}

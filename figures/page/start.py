@@ -67,9 +67,8 @@ class Start:
 
     def work(self, run: Run) -> int:
         """Parameters times samples of its landscapes."""
-        split, samples = self.how["split"], self.how["samples"]
-        tested = number_of(run, "train" if split.startswith("client") else split)
-        return run.layout.size * min(samples or tested, tested)
+        tested = number_of(run, "train" if self.how["split"].startswith("client") else self.how["split"])
+        return run.layout.size * min(self.how["samples"] or tested, tested)
 
     def first(self, rounds: Sequence[int]) -> int:
         """Of some rounds the one that the page begins with: its own, or the nearest."""

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from itertools import takewhile
+from os.path import commonpath
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -94,20 +94,18 @@ def told_apart(names: Sequence[str], folders: Sequence[Path]) -> list[str]:
     for name, rows in grouped(range(len(names)), names.__getitem__).items():
         if len(rows) == 1:
             continue
-        paths = [folders[row].resolve().parts for row in rows]
-        while len({path[-1] for path in paths}) == 1:
-            paths = [path[:-1] for path in paths]
-        texts = ["/".join(path[min(_same(paths), len(path) - 1) :]) for path in paths]
-        words = max(texts[0].rfind(end, 0, _same(texts)) for end in "-_") + 1
+        places = [folders[row].resolve() for row in rows]
+        while len({place.name for place in places}) == 1:
+            places = [place.parent for place in places]
+        texts = [place.name for place in places]
+        if len(set(texts)) < len(rows):
+            texts = [place.relative_to(commonpath(places)).as_posix() for place in places]
+        ends = [end for end, letter in enumerate(texts[0], 1) if letter in "-_"]
+        words = max((end for end in ends if all(text.startswith(texts[0][:end]) for text in texts)), default=0)
         words *= all(text[words:][:1].isalpha() for text in texts)  # a number alone names nothing
         for row, text in zip(rows, texts, strict=True):
             told[row] = f"{name}, {text[words:]}"
     return told
-
-
-def _same(rows: Sequence[Sequence[str]]) -> int:
-    """How many first items are those of all rows."""
-    return sum(1 for _ in takewhile(lambda column: len(set(column)) == 1, zip(*rows, strict=False)))
 
 
 def written_name(name: str) -> str:

@@ -64,9 +64,7 @@ def test_damaged_runs_of_a_folder_are_left_out_and_named_and_one_named_itself_is
 def test_a_page_that_is_too_large_is_refused_with_what_weighs(run, tmp_path, monkeypatch):
     monkeypatch.setattr("figures.page.report.LARGEST", 1_000_000)
     path = tmp_path / "page.html"
-    weights = (
-        r"would weigh \d+\.\d MB, and 1 MB can be sent; leave out some of --figures norms-rounds \(\d.\d MB\), run Fed"
-    )
+    weights = r"has \d+\.\d MB, 1 at most; leave out some of --figures norms-rounds \(\d.\d MB\), run Fed"
     with pytest.raises(ValueError, match=weights):
         report([run], path, points=3, figures=["norms-rounds"])
     assert not path.exists()

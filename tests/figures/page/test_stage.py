@@ -49,7 +49,7 @@ def test_every_round_of_a_small_model_has_the_best_weights_and_stores_them(shown
     again = {index: sent_scene._weights(runs[0], index, start) for index in shown["runs"][0]["shown"]}
     assert [index for index, weights in again.items() if "best" in weights] == [first]
     assert again[first]["best"] == shown["runs"][0]["shown"][first]["weights"]["best"]
-    assert f"the best weights of one round ({first}) alone" in again[0]["lacks"]
+    assert f"of a larger model in one round ({first})" in again[0]["lacks"]
 
 
 def test_a_run_that_does_not_state_whose_samples_are_whose_has_its_landscapes(runs, tmp_path):
@@ -137,7 +137,11 @@ def test_one_seed_has_no_spread(runs):
 def test_runs_that_differ_in_their_seed_alone_say_it_and_have_dashes_of_their_own(runs, tmp_path):
     again = drift.open(shutil.copytree(runs[0].folder, tmp_path / "again"))  # no group has one seed twice
     content = scene(groups([*runs[:2], again]), lambda name, group: {}, lambda first: "last")["runs"]
-    assert [run["label"] for run in content] == ["FedAvg, seed 5", "FedAvg, seed 6", "FedAvg, seed 5"]
+    assert [run["label"] for run in content] == [
+        f"FedAvg, seed 5, {runs[0].name}",
+        "FedAvg, seed 6",
+        "FedAvg, seed 5, again",
+    ]
     assert len({tuple(run["dash"]) for run in content}) == 3 and len({run["colour"] for run in content}) == 1
 
 
