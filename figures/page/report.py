@@ -102,10 +102,11 @@ def report(
 
 def _heavy(content: dict[str, Any]) -> str:
     """What makes a page heavy, the heaviest first."""
-    parts = {f"--figures {one.name}": len(one.picture + one.data) for one in content.get("drawn", {}).get("named", ())}
+    named = content.get("drawn", {}).get("named", [])
+    parts = {f"--figures {item.name}": len(item.picture + item.data) for item in named}
     parts |= {f"run {run['label']}": len(zipped(json.dumps(run).encode())) for run in content["scene"]["runs"]}
-    heavy = sorted(parts.items(), key=lambda part: -part[1])[:MOST]
-    return "leave out some of " + ", ".join(f"{name} ({size / 1e6:.1f} MB)" for name, size in heavy)
+    ordered = sorted(parts, key=lambda name: -parts[name])
+    return "leave out some of " + ", ".join(f"{name} ({parts[name] / 1e6:.1f} MB)" for name in ordered[:MOST])
 
 
 def page(content: dict[str, Any]) -> str:

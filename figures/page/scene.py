@@ -60,8 +60,7 @@ def scene(grouped: Mapping[str, list[Run]], detail: Detail, last: Callable[[list
     first = [group[0] for group in grouped.values()]
     texts = [(setting, ["" if value == ABSENT else value for value in values]) for setting, values in differing]
     labels, runs = run_labels([palette.label(run.label) for run in first], texts), []
-    single = [group[0].seed if len(group) == 1 else None for group in grouped.values()]
-    seeds = ["" if seed is None else f", seed {seed}" for seed in single]
+    seeds = [f", seed {few[0].seed}" if len(few) == 1 and few[0].seed is not None else "" for few in grouped.values()]
     labels = [label + seed * (labels.count(label) > 1) for label, seed in zip(labels, seeds, strict=True)]
     labels = told_apart(labels, [run.folder for run in first])
     for row, (name, group) in enumerate(grouped.items()):

@@ -95,8 +95,8 @@ def _weights(run: Run, index: int, start: Start) -> dict[str, Any]:
         ds = run.cached(best_weights, round=index, split=start.how["split"], samples=start.how["samples"])
     except ValueError as reason:  # no finite loss, or none of single samples
         return {**value, "lacks": f"No best weights: {reason}"}
-    found = {str(name): values.item() for name, values in ds.items() if not values.ndim}
-    lowest = Lowest(Weights.from_values(ds.weights.values), **found)
+    single = {str(name): values.item() for name, values in ds.items() if not values.ndim}
+    lowest = Lowest(Weights.from_values(ds.weights.values), **single)
     numbers = {"loss": lowest.loss, "own": finite(lowest.recorded_loss), "words": lowest_words(run, lowest)}
     return {**value, "best": listed(lowest.weights) | numbers}
 

@@ -90,22 +90,22 @@ def told_apart(names: Sequence[str], folders: Sequence[Path]) -> list[str]:
 
     That is the name of the folder, or of folders above it; words that all of them begin with are left out.
     """
-    told = list(names)
+    written = list(names)
     for name, rows in grouped(range(len(names)), names.__getitem__).items():
         if len(rows) == 1:
             continue
-        places = [folders[row].resolve() for row in rows]
-        while len({place.name for place in places}) == 1:
-            places = [place.parent for place in places]
-        texts = [place.name for place in places]
+        paths = [folders[row].resolve() for row in rows]
+        while len({folder.name for folder in paths}) == 1:
+            paths = [folder.parent for folder in paths]
+        texts = [folder.name for folder in paths]
         if len(set(texts)) < len(rows):
-            texts = [place.relative_to(commonpath(places)).as_posix() for place in places]
+            texts = [folder.relative_to(commonpath(paths)).as_posix() for folder in paths]
         ends = [end for end, letter in enumerate(texts[0], 1) if letter in "-_"]
         words = max((end for end in ends if all(text.startswith(texts[0][:end]) for text in texts)), default=0)
         words *= all(text[words:][:1].isalpha() for text in texts)  # a number alone names nothing
         for row, text in zip(rows, texts, strict=True):
-            told[row] = f"{name}, {text[words:]}"
-    return told
+            written[row] = f"{name}, {text[words:]}"
+    return written
 
 
 def written_name(name: str) -> str:
