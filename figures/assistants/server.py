@@ -20,6 +20,7 @@ from pydantic import ValidationError
 from figures.assistants.questions import Questions
 from figures.explore.work import stopping
 from figures.texts import console
+from landscape import plugins
 
 INSTRUCTIONS = """Loss landscapes and client drift of federated learning: runs that fedscape has recorded.
 Begin with list_runs. Losses have the unit that describe_run names, errors and accuracies are fractions. Say the
@@ -43,8 +44,11 @@ class OneLineServer(MCPServer[Any]):
         """The answer of a tool.
 
         Raises:
-            ToolError: As the tool, or for an argument of another type.
+            ToolError: As the tool, or for an argument that it does not have or of another type.
         """
+        known = [*inspect.signature(getattr(Questions, name)).parameters][1:] if name in TOOLS else [*arguments]
+        if extra := [key for key in arguments if key not in known]:
+            raise ToolError(console.printable(plugins.unknown(f"argument of {name}", extra[0], known)))
         try:
             return await super().call_tool(name, arguments, context)
         except ToolError as reason:

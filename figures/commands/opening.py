@@ -31,8 +31,11 @@ class RunSource:
 
         return self._opened(find(self.runs, text))
 
-    def open_all(self, texts: Sequence[str]) -> list[Run]:
+    def open_all(self, texts: Sequence[str], left_out: list[str] | None = None) -> list[Run]:
         """Runs by path, name or beginning of a name; a folder of runs stands for all of them that can be read.
+
+        Args:
+            left_out: Collects a line on each one that is left out; then the numbers of every round have to be read.
 
         Raises:
             LookupError: If there is none, or one that is named itself cannot be read.
@@ -43,7 +46,8 @@ class RunSource:
         folders = {text: find(self.runs, text) for text in texts if not inside[text]}
         by_folder: dict[str, Run] = {}
         for text in texts:
-            opened_here = self._readable(inside[text]) if inside[text] else [self._opened(folders[text])]
+            opened_here = self._readable(inside[text], left_out) if inside[text] else [self._opened(folders[text])]
+            _ = [run.metrics() for run in opened_here if left_out is not None]
             by_folder |= {str(run.folder.resolve()): run for run in opened_here}
         return list(by_folder.values())
 
@@ -67,7 +71,7 @@ class RunSource:
 
         return open_run(folder, data=self.data, task=self.task)
 
-    def _readable(self, folders: Sequence[Path]) -> list[Run]:
+    def _readable(self, folders: Sequence[Path], left_out: list[str] | None) -> list[Run]:
         """The runs of a folder of runs; each one that cannot be read is named, with the reason, and left out.
 
         Raises:
@@ -77,9 +81,12 @@ class RunSource:
         for folder in folders:
             try:
                 run = self._opened(folder)
-                _ = run.experiment, run.rounds()
+                _ = run.experiment, run.rounds(), left_out is None or run.metrics()
             except (LookupError, ValueError, OSError) as reason:
-                console.say(f"{folder.name}: left out, it cannot be read: {' '.join(str(reason).split())}")
+                line = f"{folder.name}: left out, it cannot be read: {' '.join(str(reason).split())}"
+                console.say(line)
+                if left_out is not None:
+                    left_out.append(line)
             else:
                 readable_runs.append(run)
         if not readable_runs:

@@ -39,8 +39,9 @@ def publish(
     clients can be moved. Tables and curves follow below.
 
     Long computations are stored in the folders of the runs: if you stop it, the same command resumes there. A picture
-    that cannot be drawn is replaced by the reason, and the exit code is 2. For a run that was recorded without its
-    data, the page shows the record; --task adds the rest.
+    that cannot be drawn is replaced by the reason, and the exit code is 2. A damaged run of a folder is left out, and
+    the page names it. For a run that was recorded without its data, the page shows the record; --task adds the rest. A
+    page of more than 10 MB is refused.
 
     Example: `fedscape publish runs --out page.html --figures lines-globals planes-clients`
 
@@ -59,12 +60,13 @@ def publish(
     for name in also or []:
         allow_figure(name)
         require(name)  # refused here, before any run is opened
-    opened_runs = source.open_all(run)
-    from figures.page.content import without_data
     from figures.page.remembered_runs import Failed
-    from figures.page.report import report as write
 
     failed = Failed()
+    opened_runs = source.open_all(run, failed.left_out)
+    from figures.page.content import without_data
+    from figures.page.report import report as write
+
     speaking_runs = [run.with_progress(None, console.say) for run in opened_runs]
     number = f"{len(speaking_runs)} run{'s' if len(speaking_runs) > 1 else ''}"
     console.say(f"{number}, landscapes and eigenvalues on {samples} samples{'' if samples == 'all' else ' at most'}")

@@ -64,13 +64,12 @@ def content(
         for name, group in grouped.items()
     }
     stage: dict[str, Any] = {"scene": _stage(grouped, start, diagnosed, failed), "sections": []}
-    stage |= {"title": stage["scene"]["title"], "number": len(runs), "failed": failed.reasons}
+    stage |= {"title": stage["scene"]["title"], "number": len(runs), "failed": failed}
     if start.alone:
         return stage
-    shown = stage | _shown(grouped, samples, diagnosed, failed)
     sections_shown = page_figures(figures, [run for group in grouped.values() for run in group], samples, failed)
     sections = [section for section in _SECTIONS if sections_shown["named"] or section[1] != "named"]
-    return {**shown, "drawn": sections_shown, "sections": sections}
+    return {**stage, **_shown(grouped, samples, diagnosed, failed), "drawn": sections_shown, "sections": sections}
 
 
 def without_data(runs: Sequence[Run]) -> str:

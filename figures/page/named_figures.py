@@ -67,11 +67,11 @@ def page_figures(
 
         def shown(name: str) -> DrawnFigure:
             if name not in usual:
-                return _draw(name, runs, Path(folder, gallery.file_stem(name)), failed)
+                return _draw(name, runs, Path(folder, gallery.file_stem(name)), failed, asked=True)
             if name not in wanted and (why := too_long(name, runs, samples)):
                 return DrawnFigure(name, absent=why)
             able = [run for run in runs if not run.without_data] if _evaluates(name) else runs
-            return _draw(name, able or runs, Path(folder, name), failed)
+            return _draw(name, able or runs, Path(folder, name), failed, asked=name in wanted)
 
         return {section: [shown(name) for name in names] for section, names in sections.items()}
 
@@ -100,9 +100,9 @@ def _evaluates(name: str) -> bool:
     return gallery.constant(name, "COST") != "seconds"
 
 
-def _draw(name: str, runs: Sequence[Run], folder: Path, failed: Failed) -> DrawnFigure:
-    called = gallery.file_stem(name)
-    paths = or_why(lambda: draw(name, gallery.AnyOf(runs), folder, formats=("png",)), called, failed)
+def _draw(name: str, runs: Sequence[Run], folder: Path, failed: Failed, *, asked: bool) -> DrawnFigure:
+    called, refused = gallery.file_stem(name), LookupError if asked else ValueError  # of runs that it does not suit
+    paths = or_why(lambda: draw(name, gallery.AnyOf(runs), folder, formats=("png",)), called, failed, refused)
     if isinstance(paths, str):
         return DrawnFigure(called, absent=" ".join(paths.split()))
     text = {kind: (folder / f"{called}.{kind}").read_text(encoding="utf-8").strip() for kind in ("txt", "alt.txt")}

@@ -28,6 +28,9 @@ from landscape.results.atomic_write import write_bytes
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 
+LARGEST, MOST = 10_000_000, 5
+"""Bytes of a page at most, so that it can be sent by mail, and heavy parts that are named where it has more."""
+
 
 def report(
     runs: Sequence[Run],
@@ -71,7 +74,7 @@ def report(
     Raises:
         LookupError: If no run was given, or one has no complete round.
         ValueError: If the file cannot be written, there is no such figure, points is below 2, samples below 20 or
-            workers below 1; before anything is computed.
+            workers below 1; before anything is computed. If the page would have more than `LARGEST` bytes.
     """
     path, step = Path(path), progress or (lambda done, note: None)
     if points < 2:
@@ -87,11 +90,23 @@ def report(
     failures = Failed() if failed is None else failed
     most = None if samples == "all" else samples
     start = Start.read(address, points, most, what_if, figures is None)
-    write_bytes(path, page(content(runs, start, most, step, failures, figures or (), workers, task)).encode())
+    shown = content(runs, start, most, step, failures, figures or (), workers, task)
+    if len(text := page(shown).encode()) > LARGEST:
+        raise ValueError(f"{path} has {len(text) / 1e6:.1f} MB, {LARGEST / 1e6:g} at most; {_heavy(shown)}.")
+    write_bytes(path, text)
     if failed is None:
         for name, reason in failures.reasons.items():
             warnings.warn(f"{path}: {name} {reason}", stacklevel=2)
     return path
+
+
+def _heavy(content: dict[str, Any]) -> str:
+    """What makes a page heavy, the heaviest first."""
+    named = content.get("drawn", {}).get("named", [])
+    parts = {f"--figures {item.name}": len(item.picture + item.data) for item in named}
+    parts |= {f"run {run['label']}": len(zipped(json.dumps(run).encode())) for run in content["scene"]["runs"]}
+    ordered = sorted(parts, key=lambda name: -parts[name])
+    return "leave out some of " + ", ".join(f"{name} ({parts[name] / 1e6:.1f} MB)" for name in ordered[:MOST])
 
 
 def page(content: dict[str, Any]) -> str:

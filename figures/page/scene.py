@@ -23,7 +23,7 @@ from figures.looks import palette
 from figures.page.configuration import configuration
 from figures.page.packed import packed
 from figures.page.run_labels import run_labels
-from figures.selection.groups import written_name
+from figures.selection.groups import told_apart, written_name
 from figures.selection.identity import seed_text
 from landscape.results.parsed_text import from_toml
 
@@ -60,11 +60,13 @@ def scene(grouped: Mapping[str, list[Run]], detail: Detail, last: Callable[[list
     first = [group[0] for group in grouped.values()]
     texts = [(setting, ["" if value == ABSENT else value for value in values]) for setting, values in differing]
     labels, runs = run_labels([palette.label(run.label) for run in first], texts), []
+    seeds = [f", seed {few[0].seed}" if len(few) == 1 and few[0].seed is not None else "" for few in grouped.values()]
+    labels = [label + seed * (labels.count(label) > 1) for label, seed in zip(labels, seeds, strict=True)]
+    labels = told_apart(labels, [run.folder for run in first])
     for row, (name, group) in enumerate(grouped.items()):
         variant = [run.label for run in first[:row]].count(group[0].label)
         settings = [(setting, values[row]) for setting, values in texts if values[row]]
-        seed = f", seed {seed_text(group[0])}" if labels.count(labels[row]) > 1 and len(group) == 1 else ""
-        known = {"key": name, "label": labels[row] + seed, **_run(name, group, variant), "settings": settings}
+        known = {"key": name, "label": labels[row], **_run(name, group, variant), "settings": settings}
         runs.append({**known, **detail(name, group)})
     return {
         "title": "; ".join(dict.fromkeys(run.task_name for run in first)),

@@ -1,12 +1,11 @@
 """What a page that is sent has of each run: landscapes of some rounds, curves and events."""
 
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
 import xarray as xr
 
-from drift.analyses.landscapes.round_weights import by_size, lowest_weights, own_weights
+from drift.analyses.landscapes.round_weights import Lowest, Weights, by_size, lowest_weights, own_weights
 from drift.analyses.rounds.coherence import coherence
 from drift.analyses.rounds.numbers import OF_RECORD
 from drift.analyses.rounds.run_state import run_state
@@ -69,27 +68,40 @@ def stage_jobs(run: Run, start: Start) -> list[Job]:
 def _landscape(run: Run, index: int, start: Start) -> dict[str, Any]:
     """The value of `stage_round`, and weights; a run that remembers evaluates its models once."""
 
-    def compute() -> dict[str, Any]:
-        first = index == start.first(run.kept("clients", least=3))
-        weights = _weights(run, index, start.how["split"], start.how["samples"], best=first)
-        return {**stage_round(run, index, **start.how), "weights": weights}
-
+    compute = lambda: {**stage_round(run, index, **start.how), "weights": _weights(run, index, start)}  # noqa: E731
     return run.once(f"stage {index}", compute) if isinstance(run, Remembered) else compute()
 
 
-def _weights(run: Run, index: int, split: str, samples: Samples, *, best: bool) -> dict[str, Any]:
+LIGHT = 1e6
+"""Parameters times samples up to which the best weights of every round are sought, not only of the first one shown."""
+
+
+def _weights(run: Run, index: int, start: Start) -> dict[str, Any]:
     """Weights of the clients of a round by rule.
 
     Returns:
-        own (of the round) and size (by data size), and best where they are sought and found: gamma and weights by id;
-        best also has loss, own (the loss at the round's own weights) and words.
+        own (of the round) and size (by data size), and best: gamma and weights by id; best also has loss, own (the loss
+        at the round's own weights) and words. Without best, lacks: why there are none, in one line.
     """
-    record = run.round(index)
+    record, first = run.round(index), start.first(run.kept("clients", least=3))
     ids = sorted(record.ids.tolist())
     listed = lambda item: {"gamma": item.gamma, "weights": dict(zip(map(str, ids), item.shares, strict=True))}  # noqa: E731
     value: dict[str, Any] = {"own": listed(own_weights(record)), "size": listed(by_size(run, record))}
-    with suppress(ValueError):  # no finite loss, or none of single samples
-        if best and (lowest := lowest_weights(run, index, split, samples)):
-            numbers = {"loss": lowest.loss, "own": finite(lowest.recorded_loss), "words": lowest_words(run, lowest)}
-            value["best"] = listed(lowest.weights) | numbers
-    return value
+    if index != first and start.work(run) > LIGHT:
+        return value | {
+            "lacks": f"A file has best weights of a larger model in one round ({first}); fedscape explore has all."
+        }
+    try:
+        ds = run.cached(best_weights, round=index, split=start.how["split"], samples=start.how["samples"])
+    except ValueError as reason:  # no finite loss, or none of single samples
+        return {**value, "lacks": f"No best weights: {reason}"}
+    single = {str(name): values.item() for name, values in ds.items() if not values.ndim}
+    lowest = Lowest(Weights.from_values(ds.weights.values), **single)
+    numbers = {"loss": lowest.loss, "own": finite(lowest.recorded_loss), "words": lowest_words(run, lowest)}
+    return {**value, "best": listed(lowest.weights) | numbers}
+
+
+def best_weights(run: Run, *, round: int, split: str, samples: Samples) -> xr.Dataset:
+    """`lowest_weights` as a result that a run stores."""
+    lowest = lowest_weights(run, round, split, samples)
+    return xr.Dataset({**vars(lowest), "weights": ("client", lowest.weights.row)})

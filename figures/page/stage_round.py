@@ -15,6 +15,7 @@ from drift.analyses.landscapes.sweeps import client_sweep
 from drift.analyses.rounds.cohort_table import cohort_table
 from drift.analyses.samples.client_losses import client_losses
 from drift.analyses.selected_samples import fewer, selected_samples
+from drift.config.external_run import UnknownParts
 from drift.runs.run import Run
 from drift.store.column_blocks import weighted_models
 from drift.store.numpy_files import Damaged
@@ -224,8 +225,10 @@ def _marks(run: Run, record: Round, sweep: Sweep, centre: list[float], losses: x
 def cohort_values(
     run: Run, record: Round, losses: xr.Dataset, samples: Samples, *, rough: bool = False
 ) -> list[dict[str, Any]]:
-    """What `stage_round` lists under cohort; a rough picture does not wait for losses on the clients' own samples."""
-    after = None if rough else _cached(run, client_losses, round=record.index, samples=fewer(run, "test", samples))
+    """What `stage_round` lists under cohort; own losses are left out of a rough picture, and without known own data."""
+    unknown = rough or isinstance(run.parts_in(record.index), UnknownParts)
+    how = {"round": record.index, "samples": fewer(run, "test", samples)}
+    after = None if unknown else _cached(run, client_losses, **how)
     table = cohort_table(run, round=record.index) if rough else _cached(run, cohort_table, round=record.index)
     shares = label_shares(run, record.index)
     cohort = []

@@ -61,11 +61,14 @@ class Start:
         """Rounds whose landscape is on the stage; none where it cannot be computed."""
         if missing(run):
             return []
-        able, split, samples = run.kept("clients", least=3), self.how["split"], self.how["samples"]
-        tested = number_of(run, "train" if split.startswith("client") else split)
-        work = run.layout.size * min(samples or tested, tested) * self.how["points"] ** 2
+        able, work = run.kept("clients", least=3), self.work(run) * self.how["points"] ** 2
         number = min(max(int(WORK / work), ROUNDS), MOST)
         return sorted({*evenly_spaced(able, number), self.first(able)})
+
+    def work(self, run: Run) -> int:
+        """Parameters times samples of its landscapes."""
+        tested = number_of(run, "train" if self.how["split"].startswith("client") else self.how["split"])
+        return run.layout.size * min(self.how["samples"] or tested, tested)
 
     def first(self, rounds: Sequence[int]) -> int:
         """Of some rounds the one that the page begins with: its own, or the nearest."""

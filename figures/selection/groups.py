@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from os.path import commonpath
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -31,8 +32,8 @@ def groups(runs: Iterable[Run]) -> dict[str, list[Run]]:
     """Runs that differ in their seed only, by name.
 
     The name is the method's label, and where two settings share it, how they differ; runs of the same settings and
-    seed, such as two that were imported, also have their own names in it. No run is dropped; a run that is given
-    twice counts once. Methods are in the order of legends, runs in the order of seeds.
+    seed, such as two that were imported, also have the names of their folders in it. No run is dropped; a run that is
+    given twice counts once. Methods are in the order of legends, runs in the order of seeds.
 
     Raises:
         LookupError: If no run was given, or one has no complete round.
@@ -81,9 +82,30 @@ def group_names(all_groups: Sequence[Sequence[Run]], tables: Mapping[Path, dict[
         table = tables[group[0].folder]
         words = [f"{name.rpartition('.')[2]} {table.get(name, '-')}" for name in differing[label]]
         names.append(", ".join([label, *words]))
-    for more in (lambda run: f", {run.name}", lambda run: f" in {run.folder.resolve().parent}"):
-        names = [name + more(group[0]) * (names.count(name) > 1) for name, group in zip(names, all_groups, strict=True)]
-    return names
+    return told_apart(names, [group[0].folder for group in all_groups])
+
+
+def told_apart(names: Sequence[str], folders: Sequence[Path]) -> list[str]:
+    """Names of runs or groups; equal ones also have the part of the folder's path in which they differ.
+
+    That is the name of the folder, or of folders above it; words that all of them begin with are left out.
+    """
+    written = list(names)
+    for name, rows in grouped(range(len(names)), names.__getitem__).items():
+        if len(rows) == 1:
+            continue
+        paths = [folders[row].resolve() for row in rows]
+        while len({folder.name for folder in paths}) == 1:
+            paths = [folder.parent for folder in paths]
+        texts = [folder.name for folder in paths]
+        if len(set(texts)) < len(rows):
+            texts = [folder.relative_to(commonpath(paths)).as_posix() for folder in paths]
+        ends = [end for end, letter in enumerate(texts[0], 1) if letter in "-_"]
+        words = max((end for end in ends if all(text.startswith(texts[0][:end]) for text in texts)), default=0)
+        words *= all(text[words:][:1].isalpha() for text in texts)  # a number alone names nothing
+        for row, text in zip(rows, texts, strict=True):
+            written[row] = f"{name}, {text[words:]}"
+    return written
 
 
 def written_name(name: str) -> str:

@@ -13,7 +13,7 @@ from figures.explore.work.messages import one_line
 from figures.explore.work.open_runs import PROBLEMS, Changes, OpenRuns
 from figures.explore.work.record_numbers import known, number
 from figures.page.scene import SERIES, scene
-from figures.selection.groups import groups, settings
+from figures.selection.groups import groups, settings, told_apart
 
 AT_FIRST, AT_A_TIME, FEW = 0.4, 1.5, 10
 """Seconds for which rounds are read before the scene is sent, and between two messages on what is read further; rounds
@@ -75,6 +75,9 @@ class ChangedScene:
         content["runs"] += [
             unread_entry(name, run, runs.problem(name)) for name, run in records.items() if name not in shown
         ]
+        places = [runs.described(entry["names"][0]["name"]).folder for entry in content["runs"]]
+        labels = told_apart([entry["label"] for entry in content["runs"]], places)
+        content["runs"] = [{**entry, "label": label} for entry, label in zip(content["runs"], labels, strict=True)]
         suggested = set(runs.suggested)
         first = [entry["key"] for entry in content["runs"] if suggested & {member["name"] for member in entry["names"]}]
         problems = [line for name in runs.names if (line := runs.problem(name))]

@@ -60,7 +60,7 @@ class Stage {
     for (const entry of entries) {
       const before = this.runs.find((run) => run.key === entry.key), run = before || entry;
       if (!before) this.runs.push(run);
-      Object.assign(run, entry, { said: entry.label });
+      Object.assign(run, entry);
       for (const name of ["events", "dash", "settings"]) run[name] ||= []; // of a run that is not read
       run.shown ||= {};
       run.curves = Object.fromEntries(Object.entries(run.series || {}).map(([name, text]) => [name, [...floatsOf(text)]]));
@@ -69,8 +69,6 @@ class Stage {
       run.accuracy = known.length ? meanOf(known) : null;
       run.shade = shadeOf(run.colour, this.dark.matches);
     }
-    const seen = new Map(); // labels of two runs are never equal
-    for (const run of this.runs) { const before = seen.get(run.said) || 0; seen.set(run.said, before + 1); run.label = before ? `${run.said} (${before + 1})` : run.said; }
     this.land.replaced(entries);
     this.version += 1;
   }

@@ -46,8 +46,10 @@ def test_a_client_of_the_protocol_is_answered(runs):
         ("analyse", {"run": run.name, "analysis": "counterfactual", "seconds": 0.0}),
         ("diagnose_run", {"run": run.name, "seconds": -1}),
         ("evaluate", {**weights, "round": "x"}),
+        ("list_runs", {"method": "ima"}),
+        ("list_analyses", {"self": 1}),
     ]
-    tools, (listed, evaluated, drawn, absent, long, negative, word) = asked(folder, *calls)
+    tools, (listed, evaluated, drawn, absent, long, negative, word, *extra) = asked(folder, *calls)
     assert all(tool.annotations.read_only_hint and tool.description for tool in tools)
     assert all("    Args" not in tool.description for tool in tools)
     assert json.loads(listed.content[0].text) == Questions(folder).list_runs()
@@ -59,6 +61,10 @@ def test_a_client_of_the_protocol_is_answered(runs):
         "diagnose_run: seconds is -1: Input should be greater than or equal to 0"
     )
     assert word.is_error and word.content[0].text.startswith("evaluate: round is 'x': Input should be a valid integer")
+    assert [(one.is_error, one.content[0].text) for one in extra] == [
+        (True, "no argument of list_runs named 'method'. Known: containing."),
+        (True, "no argument of list_analyses named 'self'; there is no argument of list_analyses."),
+    ]
     assert not any("\n" in one.content[0].text or "http" in one.content[0].text for one in (negative, word))
 
 

@@ -41,6 +41,22 @@ def test_a_diverged_run_says_so_and_shows_no_number_that_is_none(jobs, tmp_path)
             )
 
 
+def test_runs_of_the_same_settings_are_told_apart_by_their_folders(jobs, tmp_path):
+    run = tiny.trained(tmp_path / "made")
+    for name in ("lab-monday", "lab-friday", "one-begun", "two-begun"):
+        shutil.copytree(run.folder, tmp_path / "runs" / name)
+        if name.endswith("begun"):
+            shutil.rmtree(tmp_path / "runs" / name / "rounds")
+    with page(tmp_path / "runs", jobs=jobs) as one:
+        labels = {entry["names"][0]["name"]: entry["label"] for entry in one.ask("scene")["runs"]}
+    assert labels == {
+        "lab-monday": "FedAvg, seed 5, monday",
+        "lab-friday": "FedAvg, seed 5, friday",
+        "one-begun": "FedAvg, one-begun",
+        "two-begun": "FedAvg, two-begun",
+    }
+
+
 def test_seeds_of_different_length_are_said(jobs, tmp_path):
     for seed, until in ((5, 4), (6, 2)):
         simulate(tiny.experiment("rounds=4", f"seed={seed}"), runs=tmp_path, until=until)

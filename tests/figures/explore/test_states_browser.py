@@ -92,6 +92,9 @@ def test_every_state_is_one_plain_line_in_every_view(opened, folder):
                     assert shown[0].startswith("Round 2 of run truncated cannot be read (")
                     assert re.search(r"To restore it: fedscape verify \S+/truncated --repair$", shown[0])
                     assert text.count("Round 2 of run truncated") == 1, "said once"
+                    weights = {"run": "truncated", "round": 2, "gamma": 1, "weights": {0: 0.5, 1: 0.5}}
+                    opened.evaluate(f"mix => {VIEW}.set({{ mix }})", weights)
+                    assert "round 2 has no models" in opened.text_content("#stage .lost-weights")
                     opened.locator("#stage .curves").press("ArrowLeft")
                     idle(opened)
                     assert opened.locator("#stage .plate:visible").count() == 1, "the others are shown"

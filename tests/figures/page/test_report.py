@@ -109,7 +109,7 @@ def test_names_cannot_break_out_of_the_page():
     content = {
         "title": bad,
         "number": 1,
-        "failed": {bad: bad},
+        "failed": {"reasons": {bad: bad}, "left_out": [bad]},
         "without_data": bad,
         "drawn": {
             section: [DrawnFigure(bad, "data:,", "data:,", bad, bad), DrawnFigure(bad, absent=bad)]

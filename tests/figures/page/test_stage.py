@@ -12,6 +12,9 @@ import xarray as xr
 
 import drift
 from drift.analyses.landscapes.planes import round_plane
+from drift.analyses.landscapes.round_weights import lowest_weights
+from drift.record.recorder import Recorder
+from figures.page import sent_scene
 from figures.page.diagnosis_text import alike
 from figures.page.remembered_runs import Failed
 from figures.page.scene import TERMS, events, scene
@@ -32,6 +35,35 @@ def shown(runs):
     content = scene(groups(runs), sent(Start.read("", POINTS, 1000), failed), lambda first: "last")
     assert failed.reasons == {}
     return content
+
+
+def test_every_round_of_a_small_model_has_the_best_weights_and_stores_them(shown, runs, monkeypatch):
+    for index, frame in shown["runs"][0]["shown"].items():
+        best, found = frame["weights"]["best"], lowest_weights(runs[0], index, "test", 1000)
+        assert best["loss"] == found.loss and "lacks" not in frame["weights"]
+        assert [*best["weights"].values()] == pytest.approx(found.weights.shares)
+    monkeypatch.setattr(sent_scene, "lowest_weights", None)  # stored, it is not called again
+    monkeypatch.setattr(sent_scene, "LIGHT", 0)
+    start = Start.read("", POINTS, 1000)
+    first = start.first(runs[0].rounds())
+    again = {index: sent_scene._weights(runs[0], index, start) for index in shown["runs"][0]["shown"]}
+    assert [index for index, weights in again.items() if "best" in weights] == [first]
+    assert again[first]["best"] == shown["runs"][0]["shown"][first]["weights"]["best"]
+    assert f"of a larger model in one round ({first})" in again[0]["lacks"]
+
+
+def test_a_run_that_does_not_state_whose_samples_are_whose_has_its_landscapes(runs, tmp_path):
+    run, record = runs[0], runs[0].round(2)
+    recorder = Recorder(tmp_path / "told", run.task.model)
+    state = run.task.layout.named
+    clients = {
+        client: (state(theta), 1) for client, theta in zip(record.ids.tolist(), record.kept("clients"), strict=True)
+    }
+    recorder.round(start=state(record.kept("start")), clients=clients, end=state(record.kept("end")))
+    value = sent_scene.stage_round(drift.open(tmp_path / "told", task=run.task), 0, POINTS, 1000)
+    losses = {mark["name"]: mark["loss"] for mark in value["marks"]}
+    assert losses["end"] == pytest.approx(loss(run, record.kept("end")), abs=1e-6)
+    assert {one["own_before"] for one in value["cohort"]} == {None}
 
 
 def loss(run, theta):
@@ -105,7 +137,11 @@ def test_one_seed_has_no_spread(runs):
 def test_runs_that_differ_in_their_seed_alone_say_it_and_have_dashes_of_their_own(runs, tmp_path):
     again = drift.open(shutil.copytree(runs[0].folder, tmp_path / "again"))  # no group has one seed twice
     content = scene(groups([*runs[:2], again]), lambda name, group: {}, lambda first: "last")["runs"]
-    assert [run["label"] for run in content] == ["FedAvg, seed 5", "FedAvg, seed 6", "FedAvg, seed 5"]
+    assert [run["label"] for run in content] == [
+        f"FedAvg, seed 5, {runs[0].name}",
+        "FedAvg, seed 6",
+        "FedAvg, seed 5, again",
+    ]
     assert len({tuple(run["dash"]) for run in content}) == 3 and len({run["colour"] for run in content}) == 1
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
 import pytest
 import tiny
@@ -11,7 +12,7 @@ from drift.runs.run import open as open_run
 from figures import gallery
 from figures.looks import look
 from figures.page.tables import fingerprints, summary_table
-from figures.selection.groups import groups
+from figures.selection.groups import groups, told_apart
 
 
 def _copied(run, folder):
@@ -29,8 +30,24 @@ def test_runs_of_one_setting_and_seed_are_all_shown_by_their_names(tmp_path):
     assert sorted(str(run.folder) for group in found.values() for run in group) == sorted(
         str(run.folder) for run in runs
     )
-    assert all(name.startswith("fedavg, ") for name in found)
+    names = {run.folder.parent.name + "/" + run.folder.name: name for name, (run,) in found.items()}
+    assert names["far/half"] == "fedavg, far/half" and names[f"{tmp_path.name}/fail"] == "fedavg, fail"
     assert len(fingerprints(found)["rows"]) == len(summary_table(found)["rows"]) == len(runs)
+
+
+def test_equal_names_have_the_part_of_their_folders_that_differs_without_a_shared_beginning():
+    days = [Path(f"/r/lab-{day}/fedavg-s5") for day in ("monday", "friday")]
+    assert told_apart(["FedAvg", "IMA", "FedAvg"], [days[0], Path("/r"), days[1]]) == [
+        "FedAvg, monday",
+        "IMA",
+        "FedAvg, friday",
+    ]
+    assert told_apart(["x"] * 3, [Path(f"/r/run-{name}") for name in (1, 2, "b")]) == [
+        "x, run-1",
+        "x, run-2",
+        "x, run-b",
+    ]
+    assert told_apart(["x", "x"], [Path("/r/x"), Path("/r/x/x")]) == ["x, r", "x, x"]
 
 
 def test_a_run_given_twice_is_shown_once_and_seeds_are_one_group(tmp_path):
