@@ -11,7 +11,6 @@ from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure, FigureBase
 from matplotlib.gridspec import SubplotSpec
 from matplotlib.text import Annotation, Text
-from matplotlib.transforms import Bbox
 
 CELL = "cell"
 """Label (`set_gid`) of numbers in the cells of a matrix, which stay inside of them."""
@@ -30,10 +29,7 @@ def fit(figure: FigureBase, axs: Sequence[Axes]) -> None:
     _share_labels(axs)
     for _ in range(2):  # wrapped labels change the sizes of the panels
         lay_out(root)
-        numbers = {ax: _label_boxes(ax.yaxis) for ax in axs if ax.axison}
-        changes = [
-            _fit_panel(ax, axs, [box for at, boxes in numbers.items() if at is not ax for box in boxes]) for ax in axs
-        ]
+        changes = [_fit_panel(ax, axs) for ax in axs]
         if not any(changes):
             return
 
@@ -74,14 +70,14 @@ def _cells(axs: Sequence[Axes]) -> list[tuple[Axes, SubplotSpec]]:
     return [(ax, spec) for ax, spec in specs if spec is not None]
 
 
-def _fit_panel(ax: Axes, axs: Sequence[Axes], others: Sequence[Bbox]) -> bool:
-    """Fit the texts of a panel beside the labels at the y axes of others; whether one was changed."""
+def _fit_panel(ax: Axes, axs: Sequence[Axes]) -> bool:
+    """Fit the texts of a panel; whether one was changed."""
     box = ax.get_window_extent()
     wide, changes = _cell_width(ax, axs, box.width), list[bool]()
     if ax.axison:
         up = ax.yaxis.label.get_rotation() > 0
         changes += [_wrap(ax.yaxis.label, box.height * 1.08 if up else wide, tall=up), _wrap(ax.xaxis.label, wide)]
-        changes += [_thin(ax.xaxis, 0, others), _thin(ax.yaxis, 1)]
+        changes += [_thin(ax.xaxis, 0), _thin(ax.yaxis, 1)]
     for title in (child for child in ax.get_children() if isinstance(child, Text) and child not in ax.texts):
         changes.append(_wrap(title, wide))
     for note in (text for text in ax.texts if isinstance(text, Annotation) and text.get_gid() == NAME):
@@ -180,27 +176,19 @@ def _lines(line: str, most: int) -> list[str]:
     return lines
 
 
-def _label_boxes(axis: Axis) -> list[Bbox]:
-    """Where the labels of ticks are on the figure."""
+def _thin(axis: Axis, way: int) -> bool:
+    """Fewer ticks of numbers where their labels overlap or touch; whether there are fewer."""
     labels = [label for label in axis.get_ticklabels() if label.get_visible() and label.get_text()]
-    return [label.get_window_extent() for label in labels]
-
-
-def _thin(axis: Axis, way: int, others: Sequence[Bbox] = ()) -> bool:
-    """Fewer ticks of numbers where their labels overlap or touch, none at the end where it meets another label; whether
-    there are fewer.
-    """
-    boxes = _label_boxes(axis)
+    boxes = [label.get_window_extent() for label in labels]
     ends = sorted((box.intervalx if way == 0 else box.intervaly).tolist() for box in boxes)
-    meets = any(box.overlaps(other) for box in boxes for other in others)
-    if len(ends) < 3 or not (meets or any(first[1] + 1 > second[0] for first, second in pairwise(ends))):
+    if len(ends) < 3 or all(first[1] + 1 <= second[0] for first, second in pairwise(ends)):
         return False
     ticks, texts = axis.get_majorticklocs(), [label.get_text() for label in axis.get_ticklabels()]
     if axis.get_scale() == "linear" and all(re.fullmatch(r"[\u2212-]?[\d.]+", text) for text in texts if text):
         low, high = sorted(axis.get_view_interval())
         inside = [(tick, text) for tick, text in zip(ticks, texts, strict=False) if low <= tick <= high]
         if len(inside) > 2:
-            shown = inside[:-1] if meets else inside[::2]
+            shown = inside[::2]
             axis.set_ticks([tick for tick, _ in shown], [text for _, text in shown])
             return True
     return False

@@ -93,22 +93,3 @@ def test_a_level_label_is_as_wide_as_its_panel_and_not_as_it_is_tall():
     ax.yaxis.label.set(rotation=0, ha="left")
     fit(figure, [ax])
     assert "\n" not in ax.get_ylabel()
-
-
-def test_a_number_that_meets_one_of_the_panel_beside_it_is_left_out():
-    figure = Figure(figsize=(3, 2), layout=None)
-    left, right = figure.add_axes((0.1, 0.3, 0.4, 0.6)), figure.add_axes((0.52, 0.3, 0.4, 0.6))
-    left.set(xlim=(0, 0.75), xticks=[0, 0.25, 0.5, 0.75])
-    right.set(ylim=(-0.03, 0.1), yticks=[-0.03, 0.05], yticklabels=["-0.0300", "0.05"])
-    right.set_position((0.55, 0.24, 0.4, 0.6))
-    lay_out(figure)
-
-    def meets():
-        numbers = [label.get_window_extent() for label in right.get_yticklabels()]
-        return any(one.get_window_extent().overlaps(box) for one in left.get_xticklabels() for box in numbers)
-
-    assert meets(), "no number meets another one, so that nothing is tried"
-    fit(figure, [left, right])
-    lay_out(figure)
-    assert not meets()
-    assert list(left.get_xticks())[:2] == [0, 0.25]
