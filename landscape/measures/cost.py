@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 import weakref
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from math import nan
 from typing import Any, cast
@@ -15,7 +14,7 @@ import torch
 import xarray as xr
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.utils.flop_counter import FlopCounterMode
+from torch.utils.flop_counter import FlopCounterMode, flop_registry
 
 from landscape.model.samples import tensors_in
 from landscape.model.task import Split, Task
@@ -48,20 +47,20 @@ def measure_cost(action: Callable[[], object], *, repeats: int = REPEATS) -> Cos
     backward, counted from shapes in a run without fused operations; other operations are left out. Memory counts
     tensors that the action creates, not caches of the allocator; it is NaN where torch does not show them.
     """
-    memory, mkldnn, mha = _memory(), cast(Any, torch.backends.mkldnn), torch.backends.mha
-    with sdpa_kernel(SDPBackend.MATH), memory:
+    mkldnn, mha = cast(Any, torch.backends.mkldnn), torch.backends.mha
+    with sdpa_kernel(SDPBackend.MATH), _watched() as memory:
         action()
     before = mkldnn.enabled, mha.get_fastpath_enabled()
     try:
         mkldnn.enabled = False
         mha.set_fastpath_enabled(False)
-        with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
+        with sdpa_kernel(SDPBackend.MATH), _watched() as counter:
             action()
     finally:
         mkldnn.enabled = before[0]
         mha.set_fastpath_enabled(before[1])
     median, low, high = median_and_range(measure_seconds(action, repeats=repeats)[:, 0])
-    return Cost(counter.get_total_flops() // 2, memory.largest, median, low, high)
+    return Cost(counter.flops // 2, memory.largest, median, low, high)
 
 
 def measure_seconds(*actions: Callable[[], object], repeats: int = REPEATS) -> np.ndarray:
@@ -147,33 +146,45 @@ def transfer_bytes(task: Task, theta: Tensor) -> int:
     return (task.layout.size + task.layout.buffer_size) * theta.element_size()
 
 
-class _Unknown(AbstractContextManager):
-    """In place of `_Memory` where this torch does not show what is computed."""
+class _Unknown(FlopCounterMode):
+    """In place of `_watched` where this torch does not show memory; it loads torch's compiler first, for a second."""
 
     largest = nan
 
-    def __exit__(self, *_: object) -> None: ...
+    def __init__(self) -> None:
+        super().__init__(display=False)
+
+    @property
+    def flops(self) -> int:
+        return self.get_total_flops()
 
 
 def _measures(watch: Callable[[], Any]) -> bool:
-    with watch() as memory:
-        torch.ones(1000, dtype=torch.float64).add(1).sum().item()
-    return memory.largest == 8000 + 8000
+    with watch() as found:
+        torch.ones(10, 100, dtype=torch.float64).add(1).mm(torch.ones(100, 1, dtype=torch.float64)).sum().item()
+    return found.largest == 8000 + 8000 and found.flops == 2 * 1000
 
 
 @probed(_Unknown, _measures)
-def _memory() -> Any:
-    """A context whose `largest` is the largest bytes, at one time, of the storages that were created in it."""
+def _watched() -> Any:
+    """A context with `flops`, and `largest`, the largest bytes at one time of the storages that were created in it."""
     from torch.utils._python_dispatch import TorchDispatchMode
 
-    class Memory(TorchDispatchMode):
+    class Watched(TorchDispatchMode):
         def __init__(self) -> None:
             super().__init__()
-            self.now = self.largest = 0
+            self.now = self.largest = self.flops = 0
             self.alive: set[int] = set()
 
-        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            results = func(*args, **(kwargs or {}))
+        def _dispatch(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            options, packet = kwargs or {}, func.overloadpacket
+            if packet not in flop_registry and func is not torch.ops.prim.device.default:
+                with self:  # in inference mode an operation may consist of others
+                    if (results := func.decompose(*args, **options)) is not NotImplemented:
+                        return results
+            results = func(*args, **options)
+            if packet in flop_registry:
+                self.flops += flop_registry[packet](*args, **options, out_val=results)
             inputs = {tensor.untyped_storage().data_ptr() for tensor in tensors_in((args, kwargs))}
             for tensor in tensors_in(results):
                 if tensor.untyped_storage().data_ptr() not in inputs:
@@ -192,7 +203,8 @@ def _memory() -> Any:
             self.alive.discard(key)
             self.now -= size
 
-    return Memory()
+    Watched.__torch_dispatch__ = Watched._dispatch  # not in the class, which would load torch's compiler
+    return Watched()
 
 
 def _measure_once(action: Callable[[], object]) -> float:
