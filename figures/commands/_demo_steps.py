@@ -86,12 +86,16 @@ def demo(out: str | Path = Path("out/demo"), *, workers: int = 2, overrides: tup
         name: (attempt, None, (name, [folders[run] for run in runs], None, figures, options, None))
         for name, (runs, options) in FIGURES.items()
     }
-    first = pictures.pop(FIRST)
+    first, remembered = pictures.pop(FIRST), list[dict[str, Any]]()
     stages: list[list[_Job]] = [
         [*trained[:2]],
         [first, *trained[2:]],
         [(_analyse, folder) for folder in methods],
-        [(_page, methods, out / "report.html"), *pictures.values(), *((_longer, name, figures) for name in LONGER)],
+        [
+            (_page, methods, remembered, out / "report.html"),
+            *((_longer, name, figures) for name in LONGER),
+            *pictures.values(),
+        ],
     ]
     results: list[list[Any]] = []
     total, done = sum(map(len, stages)), 0
@@ -104,8 +108,10 @@ def demo(out: str | Path = Path("out/demo"), *, workers: int = 2, overrides: tup
                 step(done, str(stage[index][0].__name__).strip("_"))
                 if stage[index] is first:
                     _tell(result, time.monotonic() - begun)
+                if stage is stages[-2]:
+                    remembered[:] = results[-1]
     table, *rest = results[-1]
-    outcomes: dict[str, Outcome] = {FIRST: results[1][0], **dict(zip(pictures, rest, strict=False))}
+    outcomes: dict[str, Outcome] = {FIRST: results[1][0], **dict(zip(pictures, rest[len(LONGER) :], strict=True))}
     return Demo(
         table=table,
         runs=out / "runs",
@@ -158,8 +164,8 @@ def _train(experiment: Experiment, runs: Path) -> None:
     simulate(experiment, runs=runs)
 
 
-def _analyse(folder: Path) -> None:
-    """What the report shows of a run, stored in the run's folder; in a worker."""
+def _analyse(folder: Path) -> dict[str, Any]:
+    """What the report shows of a run, stored in the run's folder, and remembered for `_page`; in a worker."""
     from figures.page.remembered_runs import Remembered, attempt
     from figures.page.report_jobs import jobs_of
     from figures.page.sampled import SAMPLES
@@ -168,15 +174,17 @@ def _analyse(folder: Path) -> None:
     run = Remembered.wrap(Run(folder))
     for job in jobs_of(run, Start.read("", POINTS, SAMPLES), SAMPLES):
         attempt(run, job)
+    return run.memory
 
 
-def _page(folders: list[Path], path: Path) -> list[dict[str, Any]]:
+def _page(folders: list[Path], remembered: list[dict[str, Any]], path: Path) -> list[dict[str, Any]]:
     """Write the report of the runs in `folders`, and return one row of numbers per method; in a worker."""
+    from figures.page.remembered_runs import Remembered
     from figures.page.report import report
     from figures.page.sampled import SAMPLES
     from figures.page.summary import summary
 
-    runs = [Run(folder) for folder in folders]
+    runs = [Remembered(folder, memory=memory) for folder, memory in zip(folders, remembered, strict=True)]
     report(runs, path, points=POINTS)
     numbers = summary(runs, samples=SAMPLES)
     numbers["drift_ratio"] = numbers.change_variance / numbers.client_variance
