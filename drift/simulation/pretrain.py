@@ -12,7 +12,6 @@ from torch import Tensor
 
 from drift.config.experiment import Experiment, TaskSettings
 from drift.config.random_keys import key
-from drift.parallel.job_pool import require_workers
 from drift.parallel.threads import torch_threads
 from drift.plugins.reserved_names import require_free
 from drift.simulation.description import versions
@@ -102,7 +101,6 @@ def pretrain(
         if any(before.get(name) != value for name, value in about.items()):
             raise ValueError(f"{path} is another checkpoint; write to another file, or delete it first.")
         return before
-    require_workers(experiment.threads, "threads")
     with torch_threads(experiment.threads):
         tensors, measured = _train(experiment, target, source, samples, epochs, progress)
     about |= {"samples": len(samples["train"]), "test_samples": len(samples["test"]), **measured}

@@ -17,7 +17,6 @@ from drift.config.load import read
 from drift.config.method_values import Setting
 from drift.engines import client_pool, require_one_pool
 from drift.engines.choice import Choice, choose_device, choose_engine
-from drift.parallel.job_pool import require_workers
 from drift.parallel.threads import torch_threads
 from drift.plugins import trust
 from drift.record.early_warning import Stop, StopRule
@@ -100,7 +99,6 @@ def simulate(
         with locks.locked(folder):
             describe_stop(folder, rule.reason)
         return run
-    require_workers(experiment.threads, "threads")
     with torch_threads(experiment.threads):
         content = read_data(experiment, run.context.data)
         task = build_task(experiment, content, folder)

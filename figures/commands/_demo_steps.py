@@ -25,6 +25,8 @@ SHORTER = ("seed=8", "rounds=20")
 SETTINGS = ("iid", "period", "client", "both")
 """Partitions with neither drift, one of them, or both."""
 
+PARTITION = 'clients.partition={{name="drift", setting="{}", concentration=0.05}}'
+
 FIRST = "planes-clients"
 """The first picture."""
 
@@ -86,54 +88,37 @@ def demo(out: str | Path = Path("out/demo"), *, workers: int = 2, overrides: tup
         name: (attempt, None, (name, [folders[run] for run in runs], None, figures, options, None))
         for name, (runs, options) in FIGURES.items()
     }
-    first, remembered = pictures.pop(FIRST), list[dict[str, Any]]()
+    first, longer = pictures.pop(FIRST), [(_longer, name, figures) for name in LONGER]
+    remembered: list[Any] = [None] * len(METHODS)
     stages: list[list[_Job]] = [
         [*trained[:2]],
         [first, *trained[2:]],
         [(_analyse, folder) for folder in methods],
-        [
-            (_page, methods, remembered, out / "report.html"),
-            *((_longer, name, figures) for name in LONGER),
-            *pictures.values(),
-        ],
+        [(_page, methods, remembered, out / "report.html"), *longer, *pictures.values()],
     ]
     results: list[list[Any]] = []
     total, done = sum(map(len, stages)), 0
     with Workers(workers) as pool, console.progress("training, analysing, drawing", total) as step:
         for stage in stages:
-            results.append([None] * len(stage))
+            results.append(remembered if stage is stages[-2] else [None] * len(stage))
             for index, result in pool.as_completed(_work, stage):
                 results[-1][index] = result
                 done += 1
                 step(done, str(stage[index][0].__name__).strip("_"))
                 if stage[index] is first:
                     _tell(result, time.monotonic() - begun)
-                if stage is stages[-2]:
-                    remembered[:] = results[-1]
     table, *rest = results[-1]
-    outcomes: dict[str, Outcome] = {FIRST: results[1][0], **dict(zip(pictures, rest[len(LONGER) :], strict=True))}
-    return Demo(
-        table=table,
-        runs=out / "runs",
-        figures=figures,
-        report=out / "report.html",
-        names=[name for name, outcome in outcomes.items() if not isinstance(outcome, str)],
-        left_out={name: outcome for name, outcome in outcomes.items() if isinstance(outcome, str)},
-        seconds=time.monotonic() - begun,
-    )
+    outcomes: dict[str, Outcome] = {FIRST: results[1][0], **dict(zip(pictures, rest[len(longer) :], strict=True))}
+    drawn = [name for name, outcome in outcomes.items() if not isinstance(outcome, str)]
+    left_out = {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, str)}
+    return Demo(table, out / "runs", figures, out / "report.html", drawn, left_out, time.monotonic() - begun)
 
 
 def planned(overrides: tuple[str, ...] = ()) -> dict[str, Experiment]:
     """Experiments of the demo by method, or by setting of the partition, in the order in which they are trained."""
     methods = {name: read("demo", *SHORTER, *overrides, method=name) for name in METHODS}
-    settings = {
-        name: read(
-            *("demo", "method=fedavg", f'clients.partition={{name="drift", setting="{name}", concentration=0.05}}'),
-            *(*SHORTER, *overrides),
-        )
-        for name in SETTINGS
-    }
-    return methods | settings
+    changes = {name: ("method=fedavg", PARTITION.format(name), *SHORTER, *overrides) for name in SETTINGS}
+    return methods | {name: read("demo", *changed) for name, changed in changes.items()}
 
 
 _Job = tuple[Any, ...]

@@ -6,6 +6,7 @@ import time
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from math import nan
 from typing import Any, cast
 
@@ -60,7 +61,7 @@ def measure_cost(action: Callable[[], object], *, repeats: int = REPEATS) -> Cos
         mkldnn.enabled = before[0]
         mha.set_fastpath_enabled(before[1])
     median, low, high = median_and_range(measure_seconds(action, repeats=repeats)[:, 0])
-    return Cost(counter.flops // 2, memory.largest, median, low, high)
+    return Cost(counter.get_total_flops() // 2, getattr(memory, "largest", nan), median, low, high)
 
 
 def measure_seconds(*actions: Callable[[], object], repeats: int = REPEATS) -> np.ndarray:
@@ -120,10 +121,8 @@ def step_cost(
         with torch.no_grad():
             flat.outputs(samples.inputs)
 
-    passed, stepped = (
-        measure_cost(forward, repeats=repeats),
-        measure_cost(lambda: flat.gradient(samples), repeats=repeats),
-    )
+    actions = forward, lambda: flat.gradient(samples)
+    passed, stepped = (measure_cost(action, repeats=repeats) for action in actions)
     workspace = flat.theta.nbytes + flat.grad.nbytes + flat.buffers.nbytes
     counted = not any(isinstance(layer, nn.Bilinear) for layer in flat.module.modules())
     variables = {
@@ -146,61 +145,47 @@ def transfer_bytes(task: Task, theta: Tensor) -> int:
     return (task.layout.size + task.layout.buffer_size) * theta.element_size()
 
 
-class _Unknown(FlopCounterMode):
-    """In place of `_watched` where this torch does not show memory; it loads torch's compiler first, for a second."""
-
-    largest = nan
-
-    def __init__(self) -> None:
-        super().__init__(display=False)
-
-    @property
-    def flops(self) -> int:
-        return self.get_total_flops()
-
-
 def _measures(watch: Callable[[], Any]) -> bool:
     with watch() as found:
         torch.ones(10, 100, dtype=torch.float64).add(1).mm(torch.ones(100, 1, dtype=torch.float64)).sum().item()
-    return found.largest == 8000 + 8000 and found.flops == 2 * 1000
+    return found.largest == 8000 + 8000 and found.get_total_flops() == 2 * 1000
 
 
-@probed(_Unknown, _measures)
+@probed(partial(FlopCounterMode, display=False), _measures)
 def _watched() -> Any:
-    """A context with `flops`, and `largest`, the largest bytes at one time of the storages that were created in it."""
+    """A `FlopCounterMode` that loads no compiler, with `largest`: the largest bytes at one time of new storages."""
     from torch.utils._python_dispatch import TorchDispatchMode
 
+    alive = set[int]()  # of the one object of this class
+
     class Watched(TorchDispatchMode):
-        def __init__(self) -> None:
-            super().__init__()
-            self.now = self.largest = self.flops = 0
-            self.alive: set[int] = set()
+        now = largest = flops = 0
 
         def _dispatch(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            options, packet = kwargs or {}, func.overloadpacket
-            if packet not in flop_registry and func is not torch.ops.prim.device.default:
+            options, count = kwargs or {}, flop_registry.get(func.overloadpacket)
+            if count is None and func is not torch.ops.prim.device.default:
                 with self:  # in inference mode an operation may consist of others
                     if (results := func.decompose(*args, **options)) is not NotImplemented:
                         return results
             results = func(*args, **options)
-            if packet in flop_registry:
-                self.flops += flop_registry[packet](*args, **options, out_val=results)
+            self.flops += 0 if count is None else count(*args, **options, out_val=results)
             inputs = {tensor.untyped_storage().data_ptr() for tensor in tensors_in((args, kwargs))}
             for tensor in tensors_in(results):
-                if tensor.untyped_storage().data_ptr() not in inputs:
+                if tensor.untyped_storage().data_ptr() not in inputs | alive:
                     self._note(tensor.untyped_storage())
             return results
 
+        def get_total_flops(self) -> int:
+            return self.flops
+
         def _note(self, storage: torch.UntypedStorage) -> None:
-            if storage.data_ptr() in self.alive:
-                return
-            self.alive.add(storage.data_ptr())
+            alive.add(storage.data_ptr())
             self.now += storage.nbytes()
             self.largest = max(self.largest, self.now)
             weakref.finalize(storage, self._gone, storage.data_ptr(), storage.nbytes())
 
         def _gone(self, key: int, size: int) -> None:
-            self.alive.discard(key)
+            alive.discard(key)
             self.now -= size
 
     Watched.__torch_dispatch__ = Watched._dispatch  # not in the class, which would load torch's compiler

@@ -209,9 +209,8 @@ def _descended(run: Run, clients: Tensor, recorded: Weights, samples: Samples) -
         loss, _, products = aggregate.gradient(one, torch.tensor(shares), samples)
         return loss, (products.numpy() - shares @ products.numpy()) / x.sum()
 
-    begun, how = len(clients) * np.clip(recorded.shares, 0, None), {"ftol": GAIN, "maxfun": STEPS}
-    bounds = [(0, None)] * len(begun)
-    found = minimize(loss_and_slopes, begun, jac=True, method="L-BFGS-B", bounds=bounds, options=how).x
+    begun, bounds = len(clients) * np.clip(recorded.shares, 0, None), [(0, None)] * len(clients)
+    found = minimize(loss_and_slopes, begun, jac=True, method="L-BFGS-B", bounds=bounds, options=DESCENT).x
     return list((found / found.sum()).tolist())
 
 
@@ -221,7 +220,7 @@ def _losses(run: Run, clients: Tensor, rows: Sequence[Sequence[float]], samples:
     return evaluate_models(run, clients, samples, points, groups=single)["loss"].double()
 
 
-MOST, STEPS, GAIN = 1000, 100, 1e-6
-"""Samples and gradients of the descent to the lowest loss at most, and the relative gain of a step that ends it."""
+MOST, DESCENT = 1000, {"ftol": 1e-6, "maxfun": 100}
+"""Samples of the descent to the lowest loss at most; the relative gain of a step that ends it, and most gradients."""
 
 _WORDS = {"class_error": "error of the class"}
