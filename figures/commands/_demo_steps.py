@@ -109,9 +109,9 @@ def demo(out: str | Path = Path("out/demo"), *, workers: int = 2, overrides: tup
                     _tell(result, time.monotonic() - begun)
     table, *rest = results[-1]
     outcomes: dict[str, Outcome] = {FIRST: results[1][0], **dict(zip(pictures, rest[len(longer) :], strict=True))}
-    drawn = [name for name, outcome in outcomes.items() if not isinstance(outcome, str)]
+    names = [name for name, outcome in outcomes.items() if not isinstance(outcome, str)]
     left_out = {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, str)}
-    return Demo(table, out / "runs", figures, out / "report.html", drawn, left_out, time.monotonic() - begun)
+    return Demo(table, out / "runs", figures, out / "report.html", names, left_out, time.monotonic() - begun)
 
 
 def planned(overrides: tuple[str, ...] = ()) -> dict[str, Experiment]:

@@ -146,9 +146,9 @@ def transfer_bytes(task: Task, theta: Tensor) -> int:
 
 
 def _measures(watch: Callable[[], Any]) -> bool:
-    with watch() as found:
+    with watch() as counter:
         torch.ones(10, 100, dtype=torch.float64).add(1).mm(torch.ones(100, 1, dtype=torch.float64)).sum().item()
-    return found.largest == 8000 + 8000 and found.get_total_flops() == 2 * 1000
+    return counter.largest == 8000 + 8000 and counter.get_total_flops() == 2 * 1000
 
 
 @probed(partial(FlopCounterMode, display=False), _measures)
@@ -188,7 +188,8 @@ def _watched() -> Any:
             alive.discard(key)
             self.now -= size
 
-    Watched.__torch_dispatch__ = Watched._dispatch  # not in the class, which would load torch's compiler
+    # not in the class, which would load torch's compiler
+    Watched.__torch_dispatch__ = Watched._dispatch  # type: ignore[method-assign,assignment] # torch passes the object
     return Watched()
 
 

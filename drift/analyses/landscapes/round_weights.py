@@ -199,19 +199,19 @@ def _descended(run: Run, clients: Tensor, recorded: Weights, samples: Samples) -
     """lambda after the descent on samples, in x >= 0 with lambda = x / sum x, which begins with x = m lambda."""
     from scipy.optimize import minimize  # here: it takes a quarter of a second to load
 
-    middle, one = clients.mean(0), torch.tensor(1.0, dtype=torch.float64)
+    middle, unit = clients.mean(0), torch.tensor(1.0, dtype=torch.float64)
     flat = run.task.flat(middle)
     use_batches(flat, True)
     aggregate = Aggregate(flat, Updates(clients, middle, torch.ones(len(clients), dtype=torch.bool)))
 
     def loss_and_slopes(x: np.ndarray) -> tuple[float, np.ndarray]:
         shares = x / x.sum()
-        loss, _, products = aggregate.gradient(one, torch.tensor(shares), samples)
+        loss, _, products = aggregate.gradient(unit, torch.tensor(shares), samples)
         return loss, (products.numpy() - shares @ products.numpy()) / x.sum()
 
     begun, bounds = len(clients) * np.clip(recorded.shares, 0, None), [(0, None)] * len(clients)
-    found = minimize(loss_and_slopes, begun, jac=True, method="L-BFGS-B", bounds=bounds, options=DESCENT).x
-    return list((found / found.sum()).tolist())
+    lowest = minimize(loss_and_slopes, begun, jac=True, method="L-BFGS-B", bounds=bounds, options=DESCENT).x
+    return list((lowest / lowest.sum()).tolist())
 
 
 def _losses(run: Run, clients: Tensor, rows: Sequence[Sequence[float]], samples: Samples) -> Tensor:

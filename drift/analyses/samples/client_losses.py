@@ -48,21 +48,18 @@ def client_losses(run: Run, *, round: int = -1, split: str = "test", samples: in
     metrics = tuple(name for name in ("loss", "error") if name == "loss" or name in run.task.metrics)
     columns = {name: np.full(len(ids), np.nan) for name in (*metrics, *(f"own_{name}" for name in metrics), *_GLOBAL)}
     clients, (common, subset) = record.kept("clients"), stated_subset(run.task, split, samples)
-    found = evaluate(run.task, clients, torch.eye(len(ids)), split=common, metrics=metrics)
-    columns |= {name: values.numpy() for name, values in found.items()}
+    values = evaluate(run.task, clients, torch.eye(len(ids)), split=common, metrics=metrics)
+    columns |= {name: column.numpy() for name, column in values.items()}
     models, frames = Rows(clients), [frame for frame in ("start", "end") if getattr(record, frame) is not None]
     for row, client in enumerate(with_progress(ids, run.context.progress)):
         if not len(parts[client]):
             continue
-        several = [
-            models[row],
-            *(getattr(record, frame) for frame in frames),
-        ]  # one evaluation: to begin one takes longer
+        theirs = torch.stack([models[row], *(getattr(record, frame) for frame in frames)])  # evaluated at once
         trained_on = run.task.split("train")[torch.from_numpy(np.asarray(parts[client]))]
-        found = evaluate(run.task, several, torch.eye(len(several)), split=trained_on, metrics=metrics)
+        own = evaluate(run.task, theirs, torch.eye(len(theirs)), split=trained_on, metrics=metrics)
         for name in metrics:
-            columns[f"own_{name}"][row] = found[name][0]
-        for frame, loss in zip(frames, found["loss"][1:], strict=True):
+            columns[f"own_{name}"][row] = own[name][0]
+        for frame, loss in zip(frames, own["loss"][1:], strict=True):
             columns[f"{frame}_own_loss"][row] = loss
     variables = {name: ("client", values) for name, values in columns.items()}
     units = metric_units(run.task, "loss")
