@@ -56,10 +56,10 @@ def client_losses(run: Run, *, round: int = -1, split: str = "test", samples: in
             continue
         theirs = torch.stack([models[row], *(getattr(record, frame) for frame in frames)])  # evaluated at once
         trained_on = run.task.split("train")[torch.from_numpy(np.asarray(parts[client]))]
-        own = evaluate(run.task, theirs, torch.eye(len(theirs)), split=trained_on, metrics=metrics)
+        losses = evaluate(run.task, theirs, torch.eye(len(theirs)), split=trained_on, metrics=metrics)
         for name in metrics:
-            columns[f"own_{name}"][row] = own[name][0]
-        for frame, loss in zip(frames, own["loss"][1:], strict=True):
+            columns[f"own_{name}"][row] = losses[name][0]
+        for frame, loss in zip(frames, losses["loss"][1:], strict=True):
             columns[f"{frame}_own_loss"][row] = loss
     variables = {name: ("client", values) for name, values in columns.items()}
     units = metric_units(run.task, "loss")
