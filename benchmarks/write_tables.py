@@ -113,7 +113,7 @@ def planes(content: Mapping[str, Any]) -> list[Row]:
 def choices(content: Mapping[str, Any]) -> list[Row]:
     """Rows of benchmarks.ablation: sweeps with another choice, by model, and shares of the sweep's own time.
 
-    A model that a choice does not change counts as 1 in the geometric mean.
+    The geometric mean of a choice is that of the models that it changes.
     """
     models, ratios = content["shares"], {**content["ratios"]}
     ratios.pop("expert's loop", None)  # in the table of planes
@@ -122,8 +122,10 @@ def choices(content: Mapping[str, Any]) -> list[Row]:
         cells = {name: f"{row[model]:.2f}" for name, row in ratios.items() if model in row}
         cells |= {f"in {name}": f"{share:.0%}" for name, share in shares.items()}
         rows.append((model, "", {head: cells.get(head, "") for head in [*ratios, *cells]}))
-    means = {name: statistics.geometric_mean(row.get(model, 1.0) for model in models) for name, row in ratios.items()}
-    return [*rows, (f"{MEAN} of {len(rows)} models", "", _cells(means, {name: name for name in means}))]
+    means: dict[int, dict[str, str]] = {}
+    for name, row in ratios.items():
+        means.setdefault(len(row), {})[name] = f"{statistics.geometric_mean(row.values()):.2f}"
+    return [*rows, *((f"{MEAN} of {number} models", "", cells) for number, cells in means.items())]
 
 
 def training(content: Mapping[str, Any]) -> list[Row]:

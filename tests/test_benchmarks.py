@@ -88,15 +88,18 @@ def test_a_geometric_mean_stands_below_the_models_of_every_machine(tmp_path):
     assert works == ["din", "mlp", "resnet8", "lenet5", *["geometric mean of 2 models"] * 2]
 
 
-def test_a_choice_of_sweeps_has_its_mean_over_all_models(tmp_path):
-    ratios = {"never": {"mlp": 4.0, "din": 1.0}, "small": {"din": 0.81}, "expert's loop": {"mlp": 3.0, "din": 3.0}}
-    shares = {"mlp": {"products": 0.9}, "din": {"products": 0.755}}
-    content = {"processor": MACHINE, "ratios": ratios, "shares": shares}
+def test_a_choice_of_sweeps_has_its_mean_over_the_models_that_it_changes(tmp_path):
+    shares = {"mlp": {"products": 0.9}, "din": {"products": 0.755}, "cnn": {"products": 0.5}}
+    ratios = {"never": {"mlp": 8.0, "din": 1.0, "cnn": 1.0}, "small": {"din": 0.81, "cnn": 1.0}}
+    content = {"processor": MACHINE, "ratios": ratios | {"expert's loop": dict.fromkeys(shares, 3.0)}, "shares": shares}
     (tmp_path / "ablation.json").write_text(json.dumps(content))
     text = tables([summary(tmp_path, "quiet", None, {})])
     assert _cells(text, "work") == [["work", "machine", "fedscape", "never", "small", "in products"]]
-    assert _cells(text, "mlp") == [["mlp", "1", "", "4.00", "", "90%"]]
-    assert _cells(text, "geometric") == [["geometric mean of 2 models", "1", "", "2.00", "0.90", ""]]
+    assert _cells(text, "mlp") == [["mlp", "1", "", "8.00", "", "90%"]]
+    assert _cells(text, "geometric") == [
+        ["geometric mean of 3 models", "1", "", "2.00", "", ""],
+        ["geometric mean of 2 models", "1", "", "", "0.90", ""],
+    ]
 
 
 def test_a_card_is_a_machine_of_the_tables(tmp_path, monkeypatch):

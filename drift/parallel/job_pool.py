@@ -13,15 +13,15 @@ class Crashed(RuntimeError):
     """A job whose workers died at every attempt."""
 
 
-def require_workers(number: int) -> None:
-    """Raise ValueError for a number of processes below 1, or above A_CORE for each core of this machine."""
+def require_workers(number: int, name: str = "workers") -> None:
+    """Raise ValueError for a number of processes or threads below 1, or above A_CORE for each core of this machine."""
     most = A_CORE * (os.cpu_count() or 1)
     if not 1 <= number <= most:
-        raise ValueError(f"workers is {number}; give 1 or more, and at most {most} ({A_CORE} for each core).")
+        raise ValueError(f"{name} is {number}; give 1 or more, and at most {most} ({A_CORE} for each core).")
 
 
 A_CORE = 16
-"""Processes for one core; more only take memory and time from each other."""
+"""Processes or threads for one core; more only take memory and time from each other."""
 
 
 @dataclass(frozen=True)

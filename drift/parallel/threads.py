@@ -5,10 +5,13 @@ from contextlib import contextmanager
 
 import torch
 
+from drift.parallel.job_pool import require_workers
+
 
 @contextmanager
 def torch_threads(number: int) -> Iterator[None]:
     """Torch computes with this number of threads; the former number comes back at the end."""
+    require_workers(number, "threads")
     before = torch.get_num_threads()
     torch.set_num_threads(number)
     try:

@@ -137,11 +137,11 @@ def match_height(bar: Axes, maps: Sequence[Axes]) -> None:
 def _set_thickness(bar: Axes) -> None:
     """Make a horizontal colour bar as thick as small text is high, however long it is."""
     inside = cast("Callable[[Axes, RendererBase], Bbox]", bar.get_axes_locator())
-    figure = cast(Figure, bar.get_figure(root=True))
+    figure, thick = cast(Figure, bar.get_figure(root=True)), style.small() / 72  # every drawing asks for the place
 
     def located(ax: Axes, renderer: RendererBase) -> Bbox:
         box = inside(ax, renderer)
-        ax.set_box_aspect(style.small() / 72 / (box.width * figure.get_figwidth()))
+        ax.set_box_aspect(thick / (box.width * figure.get_figwidth()))
         return box
 
     bar.set_axes_locator(located)  # type: ignore[arg-type]  # matplotlib gives it the axes

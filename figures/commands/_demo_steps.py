@@ -25,6 +25,8 @@ SHORTER = ("seed=8", "rounds=20")
 SETTINGS = ("iid", "period", "client", "both")
 """Partitions with neither drift, one of them, or both."""
 
+PARTITION = 'clients.partition={{name="drift", setting="{}", concentration=0.05}}'
+
 FIRST = "planes-clients"
 """The first picture."""
 
@@ -86,18 +88,19 @@ def demo(out: str | Path = Path("out/demo"), *, workers: int = 2, overrides: tup
         name: (attempt, None, (name, [folders[run] for run in runs], None, figures, options, None))
         for name, (runs, options) in FIGURES.items()
     }
-    first = pictures.pop(FIRST)
+    first, longer = pictures.pop(FIRST), [(_longer, name, figures) for name in LONGER]
+    remembered: list[Any] = [None] * len(METHODS)
     stages: list[list[_Job]] = [
         [*trained[:2]],
         [first, *trained[2:]],
         [(_analyse, folder) for folder in methods],
-        [(_page, methods, out / "report.html"), *pictures.values(), *((_longer, name, figures) for name in LONGER)],
+        [(_page, methods, remembered, out / "report.html"), *longer, *pictures.values()],
     ]
     results: list[list[Any]] = []
     total, done = sum(map(len, stages)), 0
     with Workers(workers) as pool, console.progress("training, analysing, drawing", total) as step:
         for stage in stages:
-            results.append([None] * len(stage))
+            results.append(remembered if stage is stages[-2] else [None] * len(stage))
             for index, result in pool.as_completed(_work, stage):
                 results[-1][index] = result
                 done += 1
@@ -105,29 +108,17 @@ def demo(out: str | Path = Path("out/demo"), *, workers: int = 2, overrides: tup
                 if stage[index] is first:
                     _tell(result, time.monotonic() - begun)
     table, *rest = results[-1]
-    outcomes: dict[str, Outcome] = {FIRST: results[1][0], **dict(zip(pictures, rest, strict=False))}
-    return Demo(
-        table=table,
-        runs=out / "runs",
-        figures=figures,
-        report=out / "report.html",
-        names=[name for name, outcome in outcomes.items() if not isinstance(outcome, str)],
-        left_out={name: outcome for name, outcome in outcomes.items() if isinstance(outcome, str)},
-        seconds=time.monotonic() - begun,
-    )
+    outcomes: dict[str, Outcome] = {FIRST: results[1][0], **dict(zip(pictures, rest[len(longer) :], strict=True))}
+    names = [name for name, outcome in outcomes.items() if not isinstance(outcome, str)]
+    left_out = {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, str)}
+    return Demo(table, out / "runs", figures, out / "report.html", names, left_out, time.monotonic() - begun)
 
 
 def planned(overrides: tuple[str, ...] = ()) -> dict[str, Experiment]:
     """Experiments of the demo by method, or by setting of the partition, in the order in which they are trained."""
     methods = {name: read("demo", *SHORTER, *overrides, method=name) for name in METHODS}
-    settings = {
-        name: read(
-            *("demo", "method=fedavg", f'clients.partition={{name="drift", setting="{name}", concentration=0.05}}'),
-            *(*SHORTER, *overrides),
-        )
-        for name in SETTINGS
-    }
-    return methods | settings
+    changes = {name: ("method=fedavg", PARTITION.format(name), *SHORTER, *overrides) for name in SETTINGS}
+    return methods | {name: read("demo", *changed) for name, changed in changes.items()}
 
 
 _Job = tuple[Any, ...]
@@ -158,8 +149,8 @@ def _train(experiment: Experiment, runs: Path) -> None:
     simulate(experiment, runs=runs)
 
 
-def _analyse(folder: Path) -> None:
-    """What the report shows of a run, stored in the run's folder; in a worker."""
+def _analyse(folder: Path) -> dict[str, Any]:
+    """What the report shows of a run, stored in the run's folder, and remembered for `_page`; in a worker."""
     from figures.page.remembered_runs import Remembered, attempt
     from figures.page.report_jobs import jobs_of
     from figures.page.sampled import SAMPLES
@@ -168,15 +159,17 @@ def _analyse(folder: Path) -> None:
     run = Remembered.wrap(Run(folder))
     for job in jobs_of(run, Start.read("", POINTS, SAMPLES), SAMPLES):
         attempt(run, job)
+    return run.memory
 
 
-def _page(folders: list[Path], path: Path) -> list[dict[str, Any]]:
+def _page(folders: list[Path], remembered: list[dict[str, Any]], path: Path) -> list[dict[str, Any]]:
     """Write the report of the runs in `folders`, and return one row of numbers per method; in a worker."""
+    from figures.page.remembered_runs import Remembered
     from figures.page.report import report
     from figures.page.sampled import SAMPLES
     from figures.page.summary import summary
 
-    runs = [Run(folder) for folder in folders]
+    runs = [Remembered(folder, memory=memory) for folder, memory in zip(folders, remembered, strict=True)]
     report(runs, path, points=POINTS)
     numbers = summary(runs, samples=SAMPLES)
     numbers["drift_ratio"] = numbers.change_variance / numbers.client_variance

@@ -40,8 +40,8 @@ class Remembered(Run):
 
     @classmethod
     def wrap(cls, run: Run, progress: Progress | None = None) -> Remembered:
-        """The run, whose analyses report to `progress`."""
-        return cls(run.folder, replace(run.context, progress=progress))
+        """The run, whose analyses report to `progress`, with what it remembers already."""
+        return cls(run.folder, replace(run.context, progress=progress), getattr(run, "memory", {}))
 
     def rounds(self) -> list[int]:
         """As `Run.rounds`."""

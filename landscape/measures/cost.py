@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 import weakref
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from math import nan
 from typing import Any, cast
 
@@ -15,7 +15,7 @@ import torch
 import xarray as xr
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.utils.flop_counter import FlopCounterMode
+from torch.utils.flop_counter import FlopCounterMode, flop_registry
 
 from landscape.model.samples import tensors_in
 from landscape.model.task import Split, Task
@@ -48,20 +48,20 @@ def measure_cost(action: Callable[[], object], *, repeats: int = REPEATS) -> Cos
     backward, counted from shapes in a run without fused operations; other operations are left out. Memory counts
     tensors that the action creates, not caches of the allocator; it is NaN where torch does not show them.
     """
-    memory, mkldnn, mha = _memory(), cast(Any, torch.backends.mkldnn), torch.backends.mha
-    with sdpa_kernel(SDPBackend.MATH), memory:
+    mkldnn, mha = cast(Any, torch.backends.mkldnn), torch.backends.mha
+    with sdpa_kernel(SDPBackend.MATH), _watched() as memory:
         action()
     before = mkldnn.enabled, mha.get_fastpath_enabled()
     try:
         mkldnn.enabled = False
         mha.set_fastpath_enabled(False)
-        with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
+        with sdpa_kernel(SDPBackend.MATH), _watched() as counter:
             action()
     finally:
         mkldnn.enabled = before[0]
         mha.set_fastpath_enabled(before[1])
     median, low, high = median_and_range(measure_seconds(action, repeats=repeats)[:, 0])
-    return Cost(counter.get_total_flops() // 2, memory.largest, median, low, high)
+    return Cost(counter.get_total_flops() // 2, getattr(memory, "largest", nan), median, low, high)
 
 
 def measure_seconds(*actions: Callable[[], object], repeats: int = REPEATS) -> np.ndarray:
@@ -121,10 +121,8 @@ def step_cost(
         with torch.no_grad():
             flat.outputs(samples.inputs)
 
-    passed, stepped = (
-        measure_cost(forward, repeats=repeats),
-        measure_cost(lambda: flat.gradient(samples), repeats=repeats),
-    )
+    actions = forward, lambda: flat.gradient(samples)
+    passed, stepped = (measure_cost(action, repeats=repeats) for action in actions)
     workspace = flat.theta.nbytes + flat.grad.nbytes + flat.buffers.nbytes
     counted = not any(isinstance(layer, nn.Bilinear) for layer in flat.module.modules())
     variables = {
@@ -147,52 +145,52 @@ def transfer_bytes(task: Task, theta: Tensor) -> int:
     return (task.layout.size + task.layout.buffer_size) * theta.element_size()
 
 
-class _Unknown(AbstractContextManager):
-    """In place of `_Memory` where this torch does not show what is computed."""
-
-    largest = nan
-
-    def __exit__(self, *_: object) -> None: ...
-
-
 def _measures(watch: Callable[[], Any]) -> bool:
-    with watch() as memory:
-        torch.ones(1000, dtype=torch.float64).add(1).sum().item()
-    return memory.largest == 8000 + 8000
+    with watch() as counter:
+        torch.ones(10, 100, dtype=torch.float64).add(1).mm(torch.ones(100, 1, dtype=torch.float64)).sum().item()
+    return counter.largest == 8000 + 8000 and counter.get_total_flops() == 2 * 1000
 
 
-@probed(_Unknown, _measures)
-def _memory() -> Any:
-    """A context whose `largest` is the largest bytes, at one time, of the storages that were created in it."""
+@probed(partial(FlopCounterMode, display=False), _measures)
+def _watched() -> Any:
+    """A `FlopCounterMode` that loads no compiler, with `largest`: the largest bytes at one time of new storages."""
     from torch.utils._python_dispatch import TorchDispatchMode
 
-    class Memory(TorchDispatchMode):
-        def __init__(self) -> None:
-            super().__init__()
-            self.now = self.largest = 0
-            self.alive: set[int] = set()
+    alive = set[int]()  # of the one object of this class
 
-        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            results = func(*args, **(kwargs or {}))
+    class Watched(TorchDispatchMode):
+        now = largest = flops = 0
+
+        def _dispatch(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            options, count = kwargs or {}, flop_registry.get(func.overloadpacket)
+            if count is None and func is not torch.ops.prim.device.default:
+                with self:  # in inference mode an operation may consist of others
+                    if (results := func.decompose(*args, **options)) is not NotImplemented:
+                        return results
+            results = func(*args, **options)
+            self.flops += 0 if count is None else count(*args, **options, out_val=results)
             inputs = {tensor.untyped_storage().data_ptr() for tensor in tensors_in((args, kwargs))}
             for tensor in tensors_in(results):
-                if tensor.untyped_storage().data_ptr() not in inputs:
+                if tensor.untyped_storage().data_ptr() not in inputs | alive:
                     self._note(tensor.untyped_storage())
             return results
 
+        def get_total_flops(self) -> int:
+            return self.flops
+
         def _note(self, storage: torch.UntypedStorage) -> None:
-            if storage.data_ptr() in self.alive:
-                return
-            self.alive.add(storage.data_ptr())
+            alive.add(storage.data_ptr())
             self.now += storage.nbytes()
             self.largest = max(self.largest, self.now)
             weakref.finalize(storage, self._gone, storage.data_ptr(), storage.nbytes())
 
         def _gone(self, key: int, size: int) -> None:
-            self.alive.discard(key)
+            alive.discard(key)
             self.now -= size
 
-    return Memory()
+    # not in the class, which would load torch's compiler
+    Watched.__torch_dispatch__ = Watched._dispatch  # type: ignore[method-assign,assignment] # torch passes the object
+    return Watched()
 
 
 def _measure_once(action: Callable[[], object]) -> float:

@@ -16,7 +16,7 @@ from drift.analyses.landscapes.models_plane import task_with_classes
 from drift.analyses.landscapes.named_models import cohort_models
 from drift.analyses.per_round import resolve_round, result
 from drift.analyses.selected_samples import selected_samples
-from drift.methods._learned_weights import Aggregate, Learner, Schedule, initial
+from drift.methods._learned_weights import Aggregate
 from drift.methods.fedlaw import FedLAW
 from drift.runs.client_of_round import recorded_cohort
 from drift.runs.registry import analysis
@@ -166,7 +166,7 @@ class Lowest:
 
 
 def lowest_weights(run: Run, round: int, split: str = "test", samples: int | None = None) -> Lowest:
-    """Descend from a round's own weights to those of the lowest loss, by Adam as FedLAW does, with gamma = 1.
+    """Descend from a round's own weights to those of the lowest loss, by L-BFGS-B, with gamma = 1.
 
     Args:
         run, round: A round that kept its clients.
@@ -196,15 +196,22 @@ def lowest_weights(run: Run, round: int, split: str = "test", samples: int | Non
 
 
 def _descended(run: Run, clients: Tensor, recorded: Weights, samples: Samples) -> list[float]:
-    """lambda after the descent on samples."""
-    begun = torch.tensor(recorded.shares, dtype=torch.float64).clamp(min=LEAST)
-    middle = clients.mean(0)
+    """lambda after the descent on samples, in x >= 0 with lambda = x / sum x, which begins with x = m lambda."""
+    from scipy.optimize import minimize  # here: it takes a quarter of a second to load
+
+    middle, unit = clients.mean(0), torch.tensor(1.0, dtype=torch.float64)
     flat = run.task.flat(middle)
     use_batches(flat, True)
-    learner = Learner("quadratic", *initial("quadratic", begun / begun.sum()), Schedule(0.05, (0.9, 0.999), 30, 0, 0))
-    updates = Updates(clients, middle, torch.ones(len(clients), dtype=torch.bool))
-    learner.learn("shares", EPOCHS, Aggregate(flat, updates), lambda: [samples])
-    return list(learner.factor_and_shares()[1].tolist())
+    aggregate = Aggregate(flat, Updates(clients, middle, torch.ones(len(clients), dtype=torch.bool)))
+
+    def loss_and_slopes(x: np.ndarray) -> tuple[float, np.ndarray]:
+        shares = x / x.sum()
+        loss, _, products = aggregate.gradient(unit, torch.tensor(shares), samples)
+        return loss, (products.numpy() - shares @ products.numpy()) / x.sum()
+
+    begun, bounds = len(clients) * np.clip(recorded.shares, 0, None), [(0, None)] * len(clients)
+    lowest = minimize(loss_and_slopes, begun, jac=True, method="L-BFGS-B", bounds=bounds, options=DESCENT).x
+    return list((lowest / lowest.sum()).tolist())
 
 
 def _losses(run: Run, clients: Tensor, rows: Sequence[Sequence[float]], samples: Samples) -> Tensor:
@@ -213,7 +220,7 @@ def _losses(run: Run, clients: Tensor, rows: Sequence[Sequence[float]], samples:
     return evaluate_models(run, clients, samples, points, groups=single)["loss"].double()
 
 
-MOST, EPOCHS, LEAST = 1000, 100, 0.01
-"""Samples and steps of the descent to the lowest loss, and the smallest weight that it begins with."""
+MOST, DESCENT = 1000, {"ftol": 1e-6, "maxfun": 100}
+"""Samples of the descent to the lowest loss at most; the relative gain of a step that ends it, and most gradients."""
 
 _WORDS = {"class_error": "error of the class"}

@@ -60,11 +60,11 @@ def training_cost(run: Run, *, round: int = -1, repeats: int = REPEATS, plain: b
     base = step_cost(run.task, model, batch=ready.local.batch, split=ready.samples, repeats=1)
     updates: list[Update] = []
     trained = measure_cost(lambda: updates.append(run.method.local(ready)), repeats=1)
-    measured = measure_seconds(lambda: run.method.local(ready), *([ready.train] if plain else []), repeats=repeats)
+    alike = not run.method.own_training and run.method.correction(run.method.prepare(ready)) is None
+    others = [ready.train] if plain and not alike else []  # the same minibatches with the same gradient cost the same
+    measured = measure_seconds(lambda: run.method.local(ready), *others, repeats=repeats)
     seconds, epochs = median_and_range(measured[:, 0]), _epochs(run, len(ready.samples))
-    ratio = median_and_range(measured[:, 0] / measured[:, 1]) if plain else (np.nan,) * 3
-    if plain and not run.method.own_training and run.method.correction(run.method.prepare(ready)) is None:
-        ratio = (1.0,) * 3  # the same minibatches with the same gradient: nothing to measure
+    ratio = median_and_range(measured[:, 0] / measured[:, 1]) if others else (1.0 if plain else np.nan,) * 3
     down, up = run.method.transferred(run.setting, ready, updates[-1])
     recorded = run.metrics()
     stored = ready.flat.theta.nbytes + ready.flat.grad.nbytes + ready.flat.buffers.nbytes
@@ -72,7 +72,7 @@ def training_cost(run: Run, *, round: int = -1, repeats: int = REPEATS, plain: b
         "macs": float(base.macs),
         "macs_training": float(base.macs) * _pool_factor(run),
         "macs_round": trained.macs,
-        "macs_plain": measure_cost(ready.train, repeats=1).macs if plain else np.nan,
+        "macs_plain": measure_cost(ready.train, repeats=1).macs if others else trained.macs if plain else np.nan,
         **_ranges("seconds_epoch", [value / epochs for value in seconds]),
         **_ranges("seconds_round", seconds),
         **_ranges("plain_ratio", ratio),

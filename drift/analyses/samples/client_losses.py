@@ -12,10 +12,9 @@ from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.store.row_matrices import Rows
 from landscape.model.losses import counted
-from landscape.model.model import with_buffers
 from landscape.model.task import metric_units
 from landscape.results.progress import with_progress
-from landscape.sweep.evaluate import model_metrics
+from landscape.sweep.evaluate import evaluate
 
 
 @analysis("client", cost="evaluations")
@@ -48,28 +47,26 @@ def client_losses(run: Run, *, round: int = -1, split: str = "test", samples: in
     ids, parts = record.ids.tolist(), run.parts_in(index)
     metrics = tuple(name for name in ("loss", "error") if name == "loss" or name in run.task.metrics)
     columns = {name: np.full(len(ids), np.nan) for name in (*metrics, *(f"own_{name}" for name in metrics), *_GLOBAL)}
-    clients, (common, subset) = Rows(record.kept("clients")), stated_subset(run.task, split, samples)
+    clients, (common, subset) = record.kept("clients"), stated_subset(run.task, split, samples)
+    values = evaluate(run.task, clients, torch.eye(len(ids)), split=common, metrics=metrics)
+    columns |= {name: column.numpy() for name, column in values.items()}
+    models, frames = Rows(clients), [frame for frame in ("start", "end") if getattr(record, frame) is not None]
     for row, client in enumerate(with_progress(ids, run.context.progress)):
-        model = with_buffers(clients[row], record.client_buffers[row] if len(record.client_buffers) else _NONE)
-        for name, value in model_metrics(run.task, model, split=common, metrics=metrics).items():
-            columns[name][row] = value
         if not len(parts[client]):
             continue
+        theirs = torch.stack([models[row], *(getattr(record, frame) for frame in frames)])  # evaluated at once
         trained_on = run.task.split("train")[torch.from_numpy(np.asarray(parts[client]))]
-        for name, value in model_metrics(run.task, model, split=trained_on, metrics=metrics).items():
-            columns[f"own_{name}"][row] = value
-        for frame in ("start", "end"):
-            if (theta := getattr(record, frame)) is not None:
-                values = model_metrics(run.task, theta, split=trained_on, metrics=("loss",))
-                columns[f"{frame}_own_loss"][row] = values["loss"]
+        losses = evaluate(run.task, theirs, torch.eye(len(theirs)), split=trained_on, metrics=metrics)
+        for name in metrics:
+            columns[f"own_{name}"][row] = losses[name][0]
+        for frame, loss in zip(frames, losses["loss"][1:], strict=True):
+            columns[f"{frame}_own_loss"][row] = loss
     variables = {name: ("client", values) for name, values in columns.items()}
     units = metric_units(run.task, "loss")
     about = {name: (text, units if unit == "loss" else unit) for name, (text, unit) in _ABOUT.items()}
     attrs = {"round": index, "split": split, "samples": counted(run.task.per_sample, run.task.split(split).targets)}
     return result(variables, about, {"client": ids}, analysis="client_losses", source="this project", **attrs | subset)
 
-
-_NONE = torch.zeros(0)
 
 _GLOBAL = ("start_own_loss", "end_own_loss")
 

@@ -30,6 +30,13 @@ def test_a_round_records_what_happened(tmp_path):
     assert run.metrics().accuracy[-1] > run.metrics().accuracy[0]
 
 
+def test_threads_have_the_bound_of_processes(tmp_path, monkeypatch):
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    with pytest.raises(ValueError, match=r"^threads is 33; give 1 or more, and at most 32 \(16 for each core\)\.$"):
+        simulate(validated(tiny.DIGITS), "threads=33", runs=tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
 def test_the_gram_matrix_holds_start_previous_step_and_updates(tmp_path):
     run = simulate(validated(tiny.DIGITS), runs=tmp_path)
     first, second = run.round(0), run.round(1)

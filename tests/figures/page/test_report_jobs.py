@@ -125,3 +125,8 @@ def test_a_number_that_no_run_recorded_is_not_an_empty_figure(tmp_path):
     recorded(tmp_path / "bare")
     with pytest.raises(LookupError, match="no run has a test accuracy in any round"):
         curves([drift.open(tmp_path / "bare")], "accuracy")
+
+
+def test_a_run_that_is_wrapped_again_keeps_what_it_remembers(runs):
+    known = Remembered(runs[0].folder, memory={"rounds": [3]})
+    assert Remembered.wrap(known).rounds() == [3]

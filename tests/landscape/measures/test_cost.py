@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -41,6 +44,25 @@ def test_memory_is_what_is_alive_at_one_time():
         held.view(10, 100).mul_(2)
 
     assert measure_cost(action).memory == 2 * 4000
+
+
+def test_operations_of_inference_mode_are_counted():
+    layer, inputs = nn.Linear(6, 3), torch.ones(5, 6)
+    assert measure_cost(torch.inference_mode()(lambda: layer(inputs)), repeats=1).macs == 5 * 6 * 3
+
+
+COUNTS = """
+import sys
+import torch
+from landscape.measures.cost import measure_cost
+found = measure_cost(lambda: torch.ones(5, 6) @ torch.ones(6, 3))
+print(found.macs, found.memory, sorted({"torch._dynamo", "sympy"} & set(sys.modules)))
+"""
+
+
+def test_counting_loads_no_compiler():
+    shown = subprocess.run([sys.executable, "-c", COUNTS], capture_output=True, text=True, check=False)
+    assert shown.stdout == "90 252 []\n", shown.stderr[-2000:]
 
 
 def test_a_larger_batch_holds_more_at_the_same_cost_a_sample():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tiny
 import torch
+from scipy.optimize import minimize
 
 import drift
 from drift.analyses.landscapes.round_weights import (
@@ -17,6 +18,7 @@ from drift.analyses.landscapes.round_weights import (
     round_weights,
 )
 from drift.analyses.landscapes.weight_simplex import best_weights
+from drift.methods._learned_weights import Aggregate
 from landscape.sweep.evaluate import evaluate
 
 
@@ -84,6 +86,16 @@ def test_the_lowest_weights_are_those_of_the_grid_of_three_clients(run):
         found.recorded_loss == pytest.approx(loss(run, 1, own_weights(run.round(1))), abs=1e-6)
         and found.recorded_loss > found.loss
     )
+
+
+def test_the_lowest_weights_are_those_of_another_optimiser_in_few_gradients(run, monkeypatch):
+    calls, gradient, clients = [], Aggregate.gradient, run.round(1).clients.double()
+    monkeypatch.setattr(Aggregate, "gradient", lambda *given: calls.append(1) or gradient(*given))
+    found = lowest_weights(run, 1)
+    at = lambda shares: float(evaluate(run.task, clients, torch.tensor(shares)[None])["loss"])  # noqa: E731
+    simplex = {"type": "eq", "fun": lambda shares: shares.sum() - 1}
+    other = minimize(at, np.full(3, 1 / 3), method="SLSQP", bounds=[(0, 1)] * 3, constraints=simplex, tol=1e-10)
+    assert found.loss == pytest.approx(other.fun, abs=2e-6) and len(calls) <= 3 * 30
 
 
 def test_a_gain_is_measured_on_samples_that_the_weights_were_not_found_on(run):

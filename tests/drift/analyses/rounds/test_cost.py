@@ -45,6 +45,7 @@ def test_times_are_a_median_with_the_range_of_repeats_and_equal_work_has_ratio_o
     clock = iter(range(10**6))
     monkeypatch.setattr("landscape.measures.cost._measure_once", lambda action: float(next(clock) % 7 + 20))
     ds = training_cost(runs[0], repeats=5)
+    assert next(clock) == 3 + 5, "a pass, a step and the training that is counted; equal work is not trained plainly"
     for name in ("seconds_epoch", "seconds_round", "plain_ratio"):
         assert float(ds[f"{name}_low"]) <= float(ds[name]) <= float(ds[f"{name}_high"])
     assert float(ds.seconds_round_low) < float(ds.seconds_round_high)
