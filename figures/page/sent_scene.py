@@ -92,7 +92,7 @@ def _weights(run: Run, index: int, start: Start) -> dict[str, Any]:
             "lacks": f"A file has best weights of a larger model in one round ({first}); fedscape explore has all."
         }
     try:
-        ds = run.cached(best_weights, round=index, split=start.how["split"], samples=start.how["samples"])
+        ds = run.cached(sought_weights, round=index, split=start.how["split"], samples=start.how["samples"])
     except ValueError as reason:  # no finite loss, or none of single samples
         return {**value, "lacks": f"No best weights: {reason}"}
     single = {str(name): values.item() for name, values in ds.items() if not values.ndim}
@@ -101,7 +101,7 @@ def _weights(run: Run, index: int, start: Start) -> dict[str, Any]:
     return {**value, "best": listed(lowest.weights) | numbers}
 
 
-def best_weights(run: Run, *, round: int, split: str, samples: Samples) -> xr.Dataset:
+def sought_weights(run: Run, *, round: int, split: str, samples: Samples) -> xr.Dataset:
     """`lowest_weights` as a result that a run stores."""
     lowest = lowest_weights(run, round, split, samples)
     return xr.Dataset({**vars(lowest), "weights": ("client", lowest.weights.row)})

@@ -62,8 +62,7 @@ def stage_round(
             nothing is stored.
 
     Returns:
-        plane: extent (u and v, low and high), points of each, and metrics, loss and error where there is one, each as
-            base64 float32 (u, v).
+        plane: extent (u and v, low and high), points of each, and metrics, each as base64 float32 (u, v).
         through: Ids of the three clients.
         samples: A sentence on the samples; empty where all are taken.
         split, quantity: As asked for.
