@@ -5,6 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from numbers import Integral
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,11 +14,11 @@ class Crashed(RuntimeError):
     """A job whose workers died at every attempt."""
 
 
-def require_workers(number: int, name: str = "workers") -> None:
-    """Raise ValueError for a number of processes or threads below 1, or above A_CORE for each core of this machine."""
+def require_workers(number: Any, name: str = "workers") -> None:
+    """Raise ValueError for what is no number of processes or threads, 1 to A_CORE for each core of this machine."""
     most = A_CORE * (os.cpu_count() or 1)
-    if not 1 <= number <= most:
-        raise ValueError(f"{name} is {number}; give 1 or more, and at most {most} ({A_CORE} for each core).")
+    if isinstance(number, bool) or not isinstance(number, Integral) or not 1 <= int(number) <= most:
+        raise ValueError(f"{name} is {number!r}; give 1 or more, and at most {most} ({A_CORE} for each core).")
 
 
 A_CORE = 16

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from numbers import Integral
 from typing import Any, TypedDict, Unpack
 
 from torch import Tensor
@@ -75,11 +76,13 @@ class Evaluation:
 
     def __post_init__(self) -> None:
         check_precision(self.precision)
-        if isinstance(self.workers, int | float) and not (isinstance(self.workers, int) and self.workers >= 1):
-            raise ValueError(f"workers is {self.workers}; a sweep needs a whole number, one or more.")
+        if not (hasattr(self.workers, "evaluate_points") or (_is_whole(self.workers) and self.workers >= 1)):
+            raise ValueError(f"workers is {self.workers!r}; a sweep needs a whole number, one or more.")
+        if isinstance(self.workers, Integral):  # NumPy's too
+            object.__setattr__(self, "workers", int(self.workers))
         for name in ("block", "memory"):
             size = getattr(self, name)
-            if size is not None and not (isinstance(size, int) and size > 0):
+            if size is not None and not (_is_whole(size) and size > 0):
                 raise ValueError(f"{name} is {size!r}; an evaluation takes a {name} above 0, in whole numbers.")
 
     def __repr__(self) -> str:
@@ -142,6 +145,10 @@ class Evaluation:
         fixed = self.calibration_of(task, buffers)
         counted = {} if fixed is None else {"calibration": len(fixed)}
         return {"statistics": resolve_statistics(task, self.statistics, buffers), **counted}
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def _text(value: object) -> str:

@@ -24,6 +24,7 @@ from drift.runs.run import Run
 from drift.store.column_blocks import Updates
 from drift.store.round_record import Round
 from landscape.model.batchnorm import use_batches
+from landscape.model.losses import group_weights
 from landscape.model.model import plain
 from landscape.model.samples import Samples
 from landscape.model.task import metric_units
@@ -185,18 +186,23 @@ def lowest_weights(run: Run, round: int, split: str = "test", samples: int | Non
     halves = [every[torch.arange(first, len(every), 2)] for first in (0, 1)]
     rows = [_descended(run, clients, recorded, some) for some in (every, *halves)]
     judged = zip(rows, (every, *halves[::-1]), strict=True)
-    on_all, *on_halves = (_losses(run, clients, [recorded.row, row], some) for row, some in judged)
-    gains = torch.cat([base - other for base, other in on_halves])
-    base, lowest = (float(losses.mean()) for losses in on_all)
+    (losses, shares), *on_halves = (_losses(run, clients, [recorded.row, row], some) for row, some in judged)
+    base, lowest = (float(shares @ row) for row in losses)
     if not np.isfinite([base, lowest]).any():
         raise ValueError(f"no weights of round {round} of run {run.name} have a finite loss; select an earlier round.")
     better = Weights(1.0, tuple(rows[0])) if np.isnan(base) or lowest < base else recorded
-    gain, error = float(gains.mean()), float(gains.std() / len(gains) ** 0.5)
+    gains, parts = (torch.cat(columns) for columns in zip(*((at[0] - at[1], of) for at, of in on_halves), strict=True))
+    parts = parts / parts.sum()  # of the halves, which are as large as one another but for a sample
+    gain = float(parts @ gains)
+    error = float(parts @ (gains - gain) ** 2 / (int((parts > 0).sum()) - 1)) ** 0.5
     return Lowest(better, float(np.nanmin([base, lowest])), base, gain, error, len(every))
 
 
 def _descended(run: Run, clients: Tensor, recorded: Weights, samples: Samples) -> list[float]:
-    """lambda after the descent on samples, in x >= 0 with lambda = x / sum x, which begins with x = m lambda."""
+    """lambda after the descent on samples, in x >= 0 with lambda = x / sum x, which begins with x = m lambda.
+
+    The loss is a multiple of that where a search begins; one that has ended begins again until it gains no more.
+    """
     from scipy.optimize import minimize  # here: it takes a quarter of a second to load
 
     middle, unit = clients.mean(0), torch.tensor(1.0, dtype=torch.float64)
@@ -204,23 +210,37 @@ def _descended(run: Run, clients: Tensor, recorded: Weights, samples: Samples) -
     use_batches(flat, True)
     aggregate = Aggregate(flat, Updates(clients, middle, torch.ones(len(clients), dtype=torch.bool)))
 
-    def loss_and_slopes(x: np.ndarray) -> tuple[float, np.ndarray]:
+    def loss_and_slopes(x: np.ndarray, unity: float) -> tuple[float, np.ndarray]:
         shares = x / x.sum()
         loss, _, products = aggregate.gradient(unit, torch.tensor(shares), samples)
-        return loss, (products.numpy() - shares @ products.numpy()) / x.sum()
+        return loss / unity, (products.numpy() - shares @ products.numpy()) / x.sum() / unity
 
-    begun, bounds = len(clients) * np.clip(recorded.shares, 0, None), [(0, None)] * len(clients)
-    lowest = minimize(loss_and_slopes, begun, jac=True, method="L-BFGS-B", bounds=bounds, options=DESCENT).x
+    lowest, bounds = len(clients) * np.clip(recorded.shares, NOTHING, None), [(NOTHING, None)] * len(clients)
+    unity = loss_and_slopes(lowest, 1.0)[0]
+    for _ in range(BEGUN):
+        how = {"args": abs(unity) or 1.0, "jac": True, "bounds": bounds, "options": DESCENT}
+        found = minimize(loss_and_slopes, lowest, method="L-BFGS-B", **how)
+        lowest, gained = found.x * len(clients) / found.x.sum(), unity - found.fun * (abs(unity) or 1.0)
+        unity -= gained
+        if not gained > 1e-3 * abs(unity):
+            break
+    lowest = np.where(lowest > 1e3 * NOTHING, lowest, 0)
     return list((lowest / lowest.sum()).tolist())
 
 
-def _losses(run: Run, clients: Tensor, rows: Sequence[Sequence[float]], samples: Samples) -> Tensor:
-    """Loss of each sample at combinations of the clients, shape (rows, samples)."""
+def _losses(run: Run, clients: Tensor, rows: Sequence[Sequence[float]], samples: Samples) -> tuple[Tensor, Tensor]:
+    """Loss of each sample that counts at combinations of the clients (rows, n), and its share in the mean (n,)."""
     points, single = torch.tensor(rows, dtype=torch.float64), torch.arange(len(samples))
-    return evaluate_models(run, clients, samples, points, groups=single)["loss"].double()
+    values = evaluate_models(run, clients, samples, points, groups=single)["loss"].double()
+    weights = group_weights(run.task.per_sample, samples.targets, single)
+    return values[:, weights > 0], weights[weights > 0] / weights.sum()
 
 
-MOST, DESCENT = 1000, {"ftol": 1e-6, "maxfun": 100}
-"""Samples of the descent to the lowest loss at most; the relative gain of a step that ends it, and most gradients."""
+NOTHING = 1e-14
+"""Least share of a client in the descent, so that some client has one; a share near it is none."""
+
+MOST, BEGUN, DESCENT = 1000, 20, {"ftol": 1e-6, "gtol": 1e-6, "maxfun": 100}
+"""Samples of the descent to the lowest loss at most, searches that begin where another ended, and for each the gain of
+a step and the slope that end it, relative to the loss where it began, and most gradients."""
 
 _WORDS = {"class_error": "error of the class"}

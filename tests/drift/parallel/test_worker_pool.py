@@ -11,7 +11,7 @@ import psutil
 import pytest
 import torch
 
-from drift.parallel.job_pool import JobWatch
+from drift.parallel.job_pool import JobWatch, require_workers
 from drift.parallel.shared_tensors import (
     MemoryRegion,
     deserialize,
@@ -137,6 +137,9 @@ def test_a_worker_begins_in_a_fresh_process(cold):
 
 
 def test_there_is_at_least_one_worker():
+    for number in ("2", None, 2.0, True):
+        with pytest.raises(ValueError, match=f"^workers is {number!r}; give 1 or more"):
+            require_workers(number)
     with pytest.raises(ValueError, match="workers is 0"):
         Workers(0, begun, 1)
 

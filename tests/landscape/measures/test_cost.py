@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -53,6 +54,7 @@ def test_operations_of_inference_mode_are_counted():
 
 COUNTS = """
 import sys
+from functools import partial
 import torch
 from landscape.measures.cost import measure_cost
 found = measure_cost(lambda: torch.ones(5, 6) @ torch.ones(6, 3))
@@ -141,3 +143,23 @@ def test_products_of_a_bilinear_layer_are_not_known():
 
     task = Task(Paired(4, 4, 3), {"train": Samples(torch.randn(6, 4), torch.arange(6) % 3)})
     assert step_cost(task, task.theta, repeats=1).macs.isnull()
+
+
+@pytest.mark.parametrize("groups", [1, 2, 4])
+@pytest.mark.parametrize("kind", [nn.Conv1d, nn.Conv2d, nn.ConvTranspose2d])
+def test_gradients_of_a_convolution_take_as_many_products_as_itself_in_groups_too(kind, groups):
+    layer, sizes = kind(4, 8, 3, groups=groups), (7,) if kind is nn.Conv1d else (6, 7)
+    inputs = torch.randn(2, 4, *sizes, requires_grad=True)
+    places = inputs[0, 0].numel() if kind is nn.ConvTranspose2d else layer(inputs)[0, 0].numel()
+    forward = 2 * places * 3 ** len(sizes) * 4 * 8 // groups
+    assert measure_cost(lambda: layer(inputs), repeats=1).macs == forward
+    assert measure_cost(lambda: layer(inputs).sum().backward(), repeats=1).macs == 3 * forward
+    assert measure_cost(lambda: layer(inputs.detach()).sum().backward(), repeats=1).macs == 2 * forward
+
+
+def test_products_with_a_vector_are_counted_and_those_of_three_factors_are_not_known():
+    matrix, vector = torch.randn(5, 3), torch.randn(3)
+    assert measure_cost(lambda: matrix @ vector, repeats=1).macs == 15
+    assert measure_cost(lambda: vector @ vector, repeats=1).macs == 3
+    product = partial(nn.functional.bilinear, matrix, matrix, torch.randn(2, 3, 3))
+    assert np.isnan(measure_cost(product, repeats=1).macs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -74,6 +75,10 @@ def test_a_misspelt_option_is_refused_with_the_right_one(name):
     [
         ({"workers": 0}, "workers is 0; a sweep needs a whole number"),
         ({"workers": 1.5}, "workers is 1.5; a sweep needs a whole number"),
+        ({"workers": "2"}, "workers is '2'; a sweep needs a whole number"),
+        ({"workers": None}, "workers is None; a sweep needs a whole number"),
+        ({"workers": True}, "workers is True; a sweep needs a whole number"),
+        ({"block": True}, "takes a block above 0"),
         ({"precision": "half"}, "precision is 'half'; accepted: exact, fast"),
         ({"memory": 0}, "takes a memory above 0"),
         ({"block": 2.5}, "takes a block above 0"),
@@ -84,6 +89,11 @@ def test_a_field_of_another_kind_is_refused(fields, told):
         landscape.Evaluation(**fields)
     with pytest.raises(ValueError, match=told):
         landscape.evaluate(TASK, MODELS, torch.eye(3), **fields)
+
+
+def test_workers_of_numpy_are_taken():
+    values = landscape.evaluate(TASK, MODELS, torch.eye(3), workers=np.int64(2))
+    assert torch.equal(values["loss"], landscape.evaluate(TASK, MODELS, torch.eye(3))["loss"])
 
 
 def test_numbers_of_another_kind_are_refused_beside_options():
