@@ -48,7 +48,9 @@ def add_identity(ds: xr.Dataset, shown: Sequence[Run], runs: Sequence[Run], opti
     rest = [run for run in runs if run.folder not in folders]
     differing = count_differences(rest, shown)
     brief = join_names([f"{key_label(name)} ({count})" for name, count in differing.items()], MOST)
-    line = " · ".join(filter(None, {**texts, "seeds": named_seeds}.values()))
+    rates = {run.experiment.local.lr for run in shown} if "local.lr" in differing else set()
+    others = [f"{key_label('local.lr')} {rate:g}" for rate in rates] if len(rates) == 1 else []
+    line = " · ".join(filter(None, [*{**texts, "seeds": named_seeds}.values(), *others]))
     return ds.assign_attrs(
         {f"identity_{name}": text for name, text in texts.items()},
         identity=line,

@@ -127,6 +127,16 @@ def test_the_command_line_takes_files_and_folders_of_them(tmp_path, capsys):
     assert "these runs have fewer than two of the four drift settings" in capsys.readouterr().err
 
 
+def test_a_rate_is_stated_where_runs_of_another_one_are_left_out(tmp_path, capsys):
+    files = sorted(FILES.glob("fedavg-mnist-drift-*.json"))
+    assert code("figures", "draw", "settings-rounds", *files, "--out", tmp_path, "--format", "png") == 0
+    ds = netcdf_files.load(tmp_path / "settings-rounds.nc")
+    rates = {open_run(path).experiment.local.lr for path in files}
+    assert rates == {0.01, 0.05} and ds.attrs["identity"].endswith("local rate 0.01")
+    last = ds.accuracy.sel(setting="both").isel(round=slice(-10, None))
+    assert float(last.mean()) == pytest.approx(0.8113, abs=1e-4), "by the files, in NumPy"
+
+
 def test_files_by_hand_are_as_free_as_their_folder_and_the_rest_is_counted_in_one_line(tmp_path, capsys):
     others = [FILES / "fedadam-fashion-mnist-shards-s0-60f18f25.json", *sorted(FILES.glob("lss-cifar10-*.json"))[:3]]
     files = [run.path for run in drifts()]
