@@ -162,6 +162,17 @@ def test_the_difference_is_the_one_minus_the_other(opened, content):
     assert blue > red, "below zero"
 
 
+def test_a_difference_of_equal_runs_is_neutral_between_limits_about_zero(opened, content, text, tmp_path):
+    equal, path = copy.deepcopy(content), tmp_path / "page.html"
+    equal["runs"][1]["shown"]["2"] = equal["runs"][0]["shown"]["2"]
+    path.write_text(packed_pages.changed(text, "scene", equal))
+    page = opened("#round=2&runs=fedavg,fedlaw&look=fedavg&view=difference", path)
+    assert page.locator(".reading").nth(1).text_content() == "The two are equal here"
+    low, high = page.evaluate(f"[{PICTURE}[1].shown.scale.low, {PICTURE}[1].shown.scale.high]")
+    assert low == -high < 0
+    assert page.locator("#stage .key >> nth=1 >> .ticks span >> nth=2").text_content() == "0"
+
+
 def test_the_colours_of_a_nearly_flat_landscape_have_different_numbers(opened, content, text, tmp_path):
     flat, path = copy.deepcopy(content), tmp_path / "page.html"
     for run in flat["runs"]:
