@@ -95,9 +95,13 @@ def test_two_runs_are_compared_with_the_error_of_their_difference(opened, conten
         path = tmp_path / f"{noise}.html"
         path.write_text(packed_pages.changed(text, "scene", changed))
         assert words in opened("#round=2&runs=fedavg,fedlaw&view=map", path).text_content(line)
-        parts[0]["of"] = "other samples"  # then the differences do not cancel, nor add
-        path.write_text(packed_pages.changed(text, "scene", changed))
-        assert " ± " in opened("#round=2&runs=fedavg,fedlaw&view=map", path).text_content(line)
+    parts[0]["of"], same = "other samples", parts[0]["of"]
+    path.write_text(packed_pages.changed(text, "scene", changed))
+    page = opened("#round=2&runs=fedavg,fedlaw&view=difference", path)
+    refusal = "FedAvg, seed 5 are evaluated on different samples: they cannot be compared."
+    assert " and " in page.text_content(line) and page.text_content(line).endswith("cannot be compared.")
+    assert page.text_content("#stage .picture[data-run=fedlaw] .absent") == f"FedLAW, seed 5 and {refusal}"
+    parts[0]["of"] = same
     for run in changed["runs"]:
         next(mark for mark in run["shown"]["2"]["marks"] if mark["kind"] == "end")["loss"] = 1.25
     path.write_text(packed_pages.changed(text, "scene", changed))
