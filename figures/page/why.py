@@ -103,8 +103,8 @@ def _client(run: Run, index: int, cohort: Sequence[dict[str, Any]], unit: str) -
     if not known:
         return _sentence("The effect of single clients is not known: no loss is finite.", "", "Counterfactual")
     record = run.round(index)
-    is_own = np.allclose(record.weights, run.experiment.cohort_weights(record.sizes), rtol=1e-4)
-    whose = "" if is_own else " of the mean with FedAvg's weights"
+    has_plain_weights = np.allclose(record.weights, run.experiment.cohort_weights(record.sizes), rtol=1e-4)
+    whose = "" if has_plain_weights else " of the mean with FedAvg's weights"
     best, *_, worst = sorted([known[0], *known], key=lambda client: float(client["cost"]))
     help_, harm = (with_error(client["cost"], client["cost_error"], unit) for client in (best, worst))
     if is_clear(worst["cost"], worst["cost_error"], len(known)):
