@@ -49,7 +49,7 @@ def why(run: Run, index: int, losses: xr.Dataset, cohort: Sequence[dict[str, Any
         cohort: Its clients, as `figures.page.stage_round.stage_round` returns them.
     """
     unit = "" if run.loss_units == "1" else f" {run.loss_units}"
-    return [_client(run, cohort, unit), _change(run), _averaging(losses, unit), _agreement(run, index)]
+    return [_client(run, index, cohort, unit), _change(run), _averaging(losses, unit), _agreement(run, index)]
 
 
 def lowest_words(run: Run, lowest: Lowest) -> str:
@@ -98,14 +98,17 @@ def _averaging(losses: xr.Dataset, unit: str) -> Sentence:
     return _sentence(f"{text}{of_clients} on average.", with_error(-gain, error, unit), "Aggregate")
 
 
-def _client(run: Run, cohort: Sequence[dict[str, Any]], unit: str) -> Sentence:
+def _client(run: Run, index: int, cohort: Sequence[dict[str, Any]], unit: str) -> Sentence:
     known = [client for client in cohort if client["cost"] is not None]
     if not known:
         return _sentence("The effect of single clients is not known: no loss is finite.", "", "Counterfactual")
+    record = run.round(index)
+    has_plain_weights = np.allclose(record.weights, run.experiment.cohort_weights(record.sizes), rtol=1e-4)
+    whose = "" if has_plain_weights else " of the mean with FedAvg's weights"
     best, *_, worst = sorted([known[0], *known], key=lambda client: float(client["cost"]))
     help_, harm = (with_error(client["cost"], client["cost_error"], unit) for client in (best, worst))
     if is_clear(worst["cost"], worst["cost_error"], len(known)):
-        text = f"C{_named(run, worst)[1:]} harms the aggregate most: without it the loss would be lower."
+        text = f"C{_named(run, worst)[1:]} harms the aggregate most: without it the loss{whose} would be lower."
         if worst["own_before"] is not None and worst["own_after"] is not None:
             fall = " to ".join(alike([worst["own_before"], worst["own_after"]], 3))
             text += f" Its training takes the loss on its own samples from {fall}."

@@ -83,8 +83,10 @@ function readAddress(stage, hash, before) {
   const named = (given.get("runs") || "").split(",").filter(Boolean).map(decoded), keys = [...new Set(named.map((name) => keyOf(stage, name)).filter(Boolean))];
   for (const name of named) if (!keyOf(stage, name)) wrong.push(`there is no run ${short(name)} here`);
   if (keys.length > MOST) wrong.push(`${MOST} of its ${keys.length} runs are shown`);
-  if (keys.length) state.runs = keys.slice(0, MOST);
-  else if (given.has("look")) state.runs = stage.withRun(state.runs, keyOf(stage, decoded(given.get("look"))));
+  if (keys.length) {
+    state.runs = keys.slice(0, MOST);
+    state.round = state.runs.map((key) => stage.land.common([key]).at(-1)).find((round) => round !== undefined) ?? before.round; // the last of the first named
+  } else if (given.has("look")) state.runs = stage.withRun(state.runs, keyOf(stage, decoded(given.get("look"))));
   if (!state.runs.includes(state.look)) state.look = state.runs[0] ?? "";
   given.delete("runs");
   for (const [name, raw] of given) {

@@ -179,10 +179,10 @@ function errorOf(values) {
   return n > 1 ? Math.sqrt(sumOf(known.map((value) => (value - mean) ** 2)) / (n - 1) / n) : NaN;
 }
 
-// Standard error of the difference of two losses on parts of the same samples, and of different ones: {of, end}.
+// Standard error of the difference of two losses on parts of the same samples: {end}.
 function errorBetween(a, b) {
   const [x, y] = [a, b].map((one) => [...floatsOf(one.end)]);
-  return a.of === b.of ? errorOf(x.map((value, i) => value - y[i])) : Math.hypot(errorOf(x), errorOf(y));
+  return errorOf(x.map((value, i) => value - y[i]));
 }
 
 // Whether the interval of a difference does not hold zero, in a sentence about the largest of so many.

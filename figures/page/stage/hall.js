@@ -21,7 +21,7 @@ class Hall {
     const halfOf = (i) => (state.axes === "own" || ownPlane(state.view) ? mix(past && past.each[i], common.each[i]) : mix(past && past.half, common.half));
     this.scales = Object.fromEntries(["value", "difference"].map((kind) => {
       const [low, high] = common[kind].map((end, i) => mix(past && past[kind][i], end));
-      return [kind, { low, high: high > low ? high : low + 1e-6, count: stage.scene.levels, table: stage.tables[kind], difference: kind === "difference" }];
+      return [kind, { low: kind === "difference" && high <= low ? low - 1e-6 : low, high: high > low ? high : low + 1e-6, count: stage.scene.levels, table: stage.tables[kind], difference: kind === "difference" }];
     }));
     while (this.pictures.length < present.length) this.pictures.push(new Picture(stage));
     const elements = this.pictures.slice(0, present.length).map((picture) => picture.element);
@@ -104,12 +104,13 @@ function meansOf({ marks, run, taken, last, split, barriers, diverged }, stage) 
   return [`Mean to take: ${mean}, loss ${written(taken.loss)}${stage.unit}; ${last.name} of ${of ? stage.named(of) : run}: ${written(last.loss)}${stage.unit}; both on the half of the ${stage.splitWords(split)} samples that no choice has seen`, apart.length ? `barriers: basins ${apart.join(", ")}` : "one basin", diverged && `diverged: ${diverged}`].filter(Boolean).join("; ");
 }
 
-// What is on a map of models.
 // Which rounds of a file have a map, and of which the models are in it.
 function mapsOf({ looked, land, networks }) {
   const rounds = land.rounds(looked), exact = rounds.filter((round) => networks.has(looked, round)), every = looked.rounds.every((round) => rounds.includes(round));
+  if (!rounds.length) return `This file has no landscape of ${looked.label}.`;
   return `This file has maps of ${every ? "all rounds" : inRounds(rounds)} of ${looked.label} (dots on the time line)${exact.length ? ` and models of ${inRounds(exact)}` : ""}.`;
 }
+// What is on a map of models.
 const roundsOf = ({ marks }) => inRounds(marks.map(({ round }) => round));
 function aboutModels(frame, round) {
   const bold = frame.marks.some((mark) => mark.round === round) ? `; bold: of round ${round}` : "";

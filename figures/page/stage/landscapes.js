@@ -120,9 +120,14 @@ class Landscapes {
     return this.stage.shown.map((run) => {
       const at = this.frame(run, round), surface = at.frame ? this.surfaceIn(at.frame, metric) : null, against = this.surface(base, round);
       if (view !== "difference" || run.key === look || !surface || !against) return { run, other: null, surface, at };
+      const beside = this.frame(base, round), apart = at.stale || beside.stale || Boolean(at.rough) !== Boolean(beside.rough) ? "" : this.apart([{ run, of: at.frame.parts.of }, { run: base, of: beside.frame.parts.of }]);
+      if (apart) return { run, other: null, surface: null, at: { ...at, frame: null, absent: apart } };
       return { run, other: base, at, surface: this.remember(surface, against, () => new Difference(surface, against)) };
     });
   }
+
+  // That losses of runs are of different samples, so that none lies lower; empty where they are of the same: [{run, of}].
+  apart(some) { return new Set(some.map(({ of }) => of)).size > 1 ? `${some.map(({ run }) => this.stage.named(run)).join(" and ")} are evaluated on different samples: they cannot be compared.` : ""; }
 
   // The global models of a run on a plane of their own.
   path(run) {

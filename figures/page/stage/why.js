@@ -82,6 +82,8 @@ function comparison(stage) {
   const ends = stage.shown.map((run) => ({ run, at: stage.land.frame(run) })).filter(({ at }) => at.frame && !at.stale && !at.rough)
     .map(({ run, at }) => ({ run, round: at.round, parts: at.frame.parts, loss: at.frame.marks.find((mark) => mark.kind === "end")?.loss ?? null })).filter((one) => one.loss !== null).sort((a, b) => a.loss - b.loss);
   if (ends.length < 2) return null;
+  const apart = stage.land.apart(ends.map(({ run, parts }) => ({ run, of: parts.of })));
+  if (apart) return make("li", {}, make("p", {}, apart));
   const [first, ...rest] = ends, unit = stage.unit, same = ends.every((one) => one.round === first.round), after = same ? ` after round ${first.round}` : "", called = (one) => stage.named(one.run) + (same ? "" : ` (round ${one.round})`), meaning = term("End", stage.scene.terms);
   const losses = alike(ends.map((one) => one.loss)), error = (one) => errorBetween(first.parts, one.parts), named = (some) => some.map((one) => `${losses[ends.indexOf(one)]} of ${called(one)}`).join("; ");
   if (rest.every((one) => Math.abs(one.loss - first.loss) < 1e-6 * Math.abs(first.loss))) return make("li", {}, make("p", {}, `${ends.map(called).join(" and ")} are equal${after}: ${losses[0]}${unit}. `, meaning));

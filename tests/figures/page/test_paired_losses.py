@@ -75,6 +75,17 @@ def test_the_largest_of_many_differences_must_be_larger_to_be_clear():
     assert not is_clear(2.0, 1.0, among=10) and is_clear(2.9, 1.0, among=10)
 
 
+def test_a_harm_counted_from_other_weights_than_the_rounds_own_says_so(round_one, monkeypatch):
+    run, record, losses, cohort = round_one
+    sure = [{**one, "cost": 0.5 if place == 1 else -0.1, "cost_error": 0.01} for place, one in enumerate(cohort)]
+    other = torch.linspace(0.5, 1, len(cohort))
+    for weights, words in ((record.weights, "the loss"), (other, "the loss of the mean with FedAvg's weights")):
+        changed = dataclasses.replace(record, weights=weights)
+        monkeypatch.setattr(type(run), "round", lambda run, index, changed=changed: changed)
+        client, *_ = why(run, 1, losses, sure)
+        assert f"without it {words} would be lower." in client["text"]
+
+
 def test_sentences_say_what_is_not_clear(round_one):
     run, _, losses, cohort = round_one
     client, _, averaging, _ = why(run, 1, losses, cohort)

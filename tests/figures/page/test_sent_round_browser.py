@@ -206,3 +206,7 @@ def test_the_page_says_which_rounds_have_a_map(sent, opened, tmp_path, width):
         assert f"This file has maps of {words} of FedEve (dots on the time line)" in page.text_content("#stage .about")
         assert page.locator("#stage .curves .has").count() == dots
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+    scene["runs"][0]["shown"] = {}
+    path.write_text(packed_pages.changed(text, "scene", scene))
+    page = opened(path, "#view=map", viewport={"width": width, "height": 844})
+    assert page.text_content("#stage .about").strip() == "This file has no landscape of FedEve."

@@ -95,9 +95,13 @@ def test_two_runs_are_compared_with_the_error_of_their_difference(opened, conten
         path = tmp_path / f"{noise}.html"
         path.write_text(packed_pages.changed(text, "scene", changed))
         assert words in opened("#round=2&runs=fedavg,fedlaw&view=map", path).text_content(line)
-        parts[0]["of"] = "other samples"  # then the differences do not cancel, nor add
-        path.write_text(packed_pages.changed(text, "scene", changed))
-        assert " ± " in opened("#round=2&runs=fedavg,fedlaw&view=map", path).text_content(line)
+    parts[0]["of"], same = "other samples", parts[0]["of"]
+    path.write_text(packed_pages.changed(text, "scene", changed))
+    page = opened("#round=2&runs=fedavg,fedlaw&view=difference", path)
+    refusal = "FedAvg, seed 5 are evaluated on different samples: they cannot be compared."
+    assert " and " in page.text_content(line) and page.text_content(line).endswith("cannot be compared.")
+    assert page.text_content("#stage .picture[data-run=fedlaw] .absent") == f"FedLAW, seed 5 and {refusal}"
+    parts[0]["of"] = same
     for run in changed["runs"]:
         next(mark for mark in run["shown"]["2"]["marks"] if mark["kind"] == "end")["loss"] = 1.25
     path.write_text(packed_pages.changed(text, "scene", changed))
@@ -160,6 +164,17 @@ def test_the_difference_is_the_one_minus_the_other(opened, content):
     assert page.locator(".reading").nth(1).text_content() == "Blue: FedLAW lies lower; red: FedAvg does"
     red, _, blue = page.evaluate(f"[...{VIEW}.tables.difference.slice(0, 3)]")
     assert blue > red, "below zero"
+
+
+def test_a_difference_of_equal_runs_is_neutral_between_limits_about_zero(opened, content, text, tmp_path):
+    equal, path = copy.deepcopy(content), tmp_path / "page.html"
+    equal["runs"][1]["shown"]["2"] = equal["runs"][0]["shown"]["2"]
+    path.write_text(packed_pages.changed(text, "scene", equal))
+    page = opened("#round=2&runs=fedavg,fedlaw&look=fedavg&view=difference", path)
+    assert page.locator(".reading").nth(1).text_content() == "The two are equal here"
+    low, high = page.evaluate(f"[{PICTURE}[1].shown.scale.low, {PICTURE}[1].shown.scale.high]")
+    assert low == -high < 0
+    assert page.locator("#stage .key >> nth=1 >> .ticks span >> nth=2").text_content() == "0"
 
 
 def test_the_colours_of_a_nearly_flat_landscape_have_different_numbers(opened, content, text, tmp_path):

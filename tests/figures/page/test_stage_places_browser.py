@@ -91,6 +91,16 @@ def test_a_run_to_look_at_comes_on_the_stage_where_the_address_states_no_others(
     assert page.evaluate(f"{VIEW}.state.runs") == ["fedavg", "fedlaw"]
 
 
+def test_an_address_without_a_round_opens_on_the_last_one_of_the_first_run_that_it_names(
+    opened, content, text, tmp_path
+):
+    short, path = copy.deepcopy(content), tmp_path / "page.html"
+    del short["runs"][0]["shown"]["2"]
+    path.write_text(packed_pages.changed(text, "scene", short))
+    for named, last in (("fedlaw", 2), ("fedlaw,fedavg", 2), ("fedavg,fedlaw", 1)):
+        assert opened(f"#runs={named}", path).evaluate(f"{VIEW}.state.round") == last, named
+
+
 def test_a_round_is_not_said_to_be_shown_where_no_round_has_a_landscape(opened):
     page = opened()
     page.evaluate(f"""{VIEW}.runs.forEach(run => {{ run.shown = {{}}; }}); location.hash = '#round=9&view=map'""")
