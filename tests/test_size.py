@@ -52,7 +52,7 @@ ROOMS = {
     "figures/gallery": 5110,
     "figures/interactive": 525,
     "figures/looks": 630,
-    "figures/page": 1585,
+    "figures/page": 1590,
     "figures/papers": 185,
     "figures/pictures": 340,
     "figures/selection": 785,
