@@ -75,8 +75,8 @@ def draw(
 ) -> int:
     """Draw one figure as PDF, PNG and SVG, with its numbers as netCDF and CSV; or all figures of a paper.
 
-    The command draws all runs that you name, or refuses and names the setting that differs. From a folder of runs a
-    figure may draw a part; stderr and the picture name the rest. The options from --methods to --no-note change the
+    The command draws all runs that you name, or refuses and names the setting that differs. From a folder of runs, or
+    from files of a campaign, a figure may draw a part; stderr and the picture name the rest. The options from --methods to --no-note change the
     look; a figure refuses those that it does not support. To draw a picture again without computing, name its .nc file
     in place of runs.
 

@@ -96,5 +96,6 @@ def cut(ds: xr.Dataset, name: str, rounds: Range) -> xr.Dataset:
     span = ds.sel({axis: slice(*rounds) for axis in axes})
     if not all(span.sizes[axis] for axis in axes):
         ends = [int(ds[axis].values[index]) for axis in axes[:1] for index in (0, -1)]
-        raise ValueError(f"no round is between {rounds[0]} and {rounds[1]}; the figure shows {ends[0]} to {ends[1]}.")
+        low, high = (f"{end:g}" for end in rounds)
+        raise ValueError(f"no round is between {low} and {high}; the figure shows {ends[0]} to {ends[1]}.")
     return span
