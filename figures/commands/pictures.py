@@ -75,10 +75,10 @@ def draw(
 ) -> int:
     """Draw one figure as PDF, PNG and SVG, with its numbers as netCDF and CSV; or all figures of a paper.
 
-    The command draws all runs that you name, or refuses and names the setting that differs. From a folder of runs, or
-    from files of a campaign, a figure may draw a part; stderr and the picture name the rest. The options from --methods to --no-note change the
-    look; a figure refuses those that it does not support. To draw a picture again without computing, name its .nc file
-    in place of runs.
+    The command draws all runs that you name, or refuses and names the setting that differs. From a folder of runs,
+    or from files of a campaign, a figure may draw a part; stderr and the picture name the rest. The options from
+    --methods to --no-note change the look; a figure refuses those that it does not support. To draw a picture again
+    without computing, name its .nc file in place of runs.
 
     With --paper, every argument is a run or a folder of runs. The command draws each figure of the paper whose runs
     exist, and the cells of tables that have runs, next to the paper's numbers. For the others it prints the commands
