@@ -161,11 +161,10 @@ _counting = partial(
     custom_mapping={
         torch.ops.aten.convolution_backward: _convolution_backward,
         torch.ops.aten.mv: lambda matrix, vector, **_: 2 * matrix.numel(),
-        torch.ops.aten.dot: lambda one, other, **_: 2 * one.numel(),
         torch.ops.aten._trilinear: lambda *_, **__: nan,
     },
 )
-"""A counter that also knows products which torch has no formula for, or a wrong one; NaN for those of three factors."""
+"""A counter that also knows matrix products which torch has no formula for, or a wrong one; NaN for three factors."""
 
 
 @probed(_counting, _measures)
