@@ -26,7 +26,7 @@ SILENT = {
 
 ROOMS = {
     "drift": 25,
-    "drift/analyses": 6140,
+    "drift/analyses": 6145,
     "drift/claims": 1305,
     "drift/config": 1000,
     "drift/diagnosis": 505,
@@ -62,7 +62,7 @@ ROOMS = {
     "landscape/curvature": 1010,
     "landscape/datasets": 950,
     "landscape/geometry": 645,
-    "landscape/measures": 660,
+    "landscape/measures": 655,
     "landscape/model": 3875,
     "landscape/models": 515,
     "landscape/plugins": 355,

@@ -60,12 +60,14 @@ def publish(
     for name in also or []:
         allow_figure(name)
         require(name)  # refused here, before any run is opened
-    from figures.page.remembered_runs import Failed
 
-    failed = Failed()
-    opened_runs = source.open_all(run, failed.left_out)
+    left_out: list[str] = []
+    opened_runs = source.open_all(run, left_out)
     from figures.page.content import without_data
+    from figures.page.remembered_runs import Failed
     from figures.page.report import report as write
+
+    failed = Failed(left_out)
 
     speaking_runs = [run.with_progress(None, console.say) for run in opened_runs]
     number = f"{len(speaking_runs)} run{'s' if len(speaking_runs) > 1 else ''}"

@@ -67,12 +67,13 @@ class Remembered(Run):
 class Failed:
     """Pictures and tables that could not be drawn, with the reason; the page is written without them.
 
-    `left_out` has a line on each run that was left out before; the page states it.
+    Args:
+        left_out: A line on each run that was left out before; the page states it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, left_out: Sequence[str] = ()) -> None:
         self.reasons: dict[str, str] = {}
-        self.left_out: list[str] = []
+        self.left_out = left_out
 
     def add(self, name: str, reason: BaseException) -> str:
         """Store the reason by name, and return it as a sentence."""

@@ -6,7 +6,6 @@ import time
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from math import nan
 from typing import Any, cast
 
@@ -45,7 +44,8 @@ def measure_cost(action: Callable[[], object], *, repeats: int = REPEATS) -> Cos
     """Cost of what `action` computes with torch; the action runs twice to count and `repeats` times to measure.
 
     Multiply-accumulates are those of matrix products, convolutions, attention and recurrent layers, forward and
-    backward, counted from shapes in a run without fused operations; other operations are left out. Memory counts
+    backward, counted from shapes in a run without fused operations; others, such as a matrix times a vector, are left
+    out. Products of three factors (bilinear) are not known: NaN. Memory counts
     tensors that the action creates, not caches of the allocator; it is NaN where torch does not show them.
     """
     mkldnn, mha = cast(Any, torch.backends.mkldnn), torch.backends.mha
@@ -150,21 +150,20 @@ def _measures(watch: Callable[[], Any]) -> bool:
     return counter.largest == 8000 + 8000 and counter.get_total_flops() == 2 * 1000
 
 
-def _convolution_backward(grad: Any, inputs: Any, weight: Any, *given: Any, **_: Any) -> int:
-    """Each gradient of a convolution takes as many operations as itself; torch's own formula leaves out its groups."""
-    return conv_flop_count(inputs, weight, grad, transposed=given[4]) * sum(map(int, given[7][:2]))
+@probed(cast(Any, dict), lambda formulas: len(formulas()) == 2)
+def _formulas() -> dict[Any, Callable[..., float]]:
+    """Operations of which torch's own formula is wrong or missing: gradients of convolutions in groups, of which each
+    takes as many operations as the convolution, and products of three factors, which are not known.
+    """
+
+    def backward(grad: Any, inputs: Any, weight: Any, *settings: Any, **_: Any) -> int:
+        return conv_flop_count(inputs, weight, grad, transposed=settings[4]) * sum(map(int, settings[7][:2]))
+
+    return {torch.ops.aten.convolution_backward: backward, torch.ops.aten._trilinear: lambda *_, **__: nan}
 
 
-_counting = partial(
-    FlopCounterMode,
-    display=False,
-    custom_mapping={
-        torch.ops.aten.convolution_backward: _convolution_backward,
-        torch.ops.aten.mv: lambda matrix, vector, **_: 2 * matrix.numel(),
-        torch.ops.aten._trilinear: lambda *_, **__: nan,
-    },
-)
-"""A counter that also knows matrix products which torch has no formula for, or a wrong one; NaN for three factors."""
+def _counting() -> FlopCounterMode:
+    return FlopCounterMode(display=False, custom_mapping=_formulas())
 
 
 @probed(_counting, _measures)

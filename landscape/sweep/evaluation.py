@@ -76,13 +76,13 @@ class Evaluation:
 
     def __post_init__(self) -> None:
         check_precision(self.precision)
-        if not (hasattr(self.workers, "evaluate_points") or (_is_whole(self.workers) and self.workers >= 1)):
+        if not (hasattr(self.workers, "evaluate_points") or (_is_integer(self.workers) and self.workers >= 1)):
             raise ValueError(f"workers is {self.workers!r}; a sweep needs a whole number, one or more.")
         if isinstance(self.workers, Integral):  # NumPy's too
             object.__setattr__(self, "workers", int(self.workers))
         for name in ("block", "memory"):
             size = getattr(self, name)
-            if size is not None and not (_is_whole(size) and size > 0):
+            if size is not None and not (_is_integer(size) and size > 0):
                 raise ValueError(f"{name} is {size!r}; an evaluation takes a {name} above 0, in whole numbers.")
 
     def __repr__(self) -> str:
@@ -147,7 +147,7 @@ class Evaluation:
         return {"statistics": resolve_statistics(task, self.statistics, buffers), **counted}
 
 
-def _is_whole(value: Any) -> bool:
+def _is_integer(value: Any) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 

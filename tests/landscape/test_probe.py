@@ -17,7 +17,7 @@ from landscape.model.task import Task
 from landscape.probe import close_outputs, probed
 from landscape.sweep.evaluate import evaluate
 
-PROBES = (relu_slope, hooked, writes, cost._memory)
+PROBES = (relu_slope, hooked, writes, cost._watched, cost._formulas)
 
 
 @pytest.fixture(autouse=True)
@@ -176,11 +176,16 @@ def test_inputs_are_copied_where_changes_cannot_be_seen(monkeypatch, fault):
     assert torch.equal(inputs, torch.ones(3, 4))
 
 
-@pytest.mark.parametrize("private", [_raises, lambda: SimpleNamespace()._private, cost._Unknown])
+@pytest.mark.parametrize("private", [_raises, lambda: SimpleNamespace()._private, dict])
 def test_memory_is_missing_where_torch_does_not_show_it(monkeypatch, private):
-    monkeypatch.setattr(cost._memory, "private", private)
-    found = cost.measure_cost(lambda: torch.ones(3) @ torch.ones(3), repeats=1)
-    assert found.memory != found.memory and found.seconds > 0
+    monkeypatch.setattr(cost._watched, "private", private)
+    found = cost.measure_cost(lambda: torch.ones(3, 4) @ torch.ones(4, 2), repeats=1)
+    assert found.memory != found.memory and found.seconds > 0 and found.macs == 24
+
+
+def test_products_are_counted_where_the_own_formulas_cannot_be_used(monkeypatch):
+    monkeypatch.setattr(cost._formulas, "private", _raises)
+    assert cost.measure_cost(lambda: torch.ones(3, 4) @ torch.ones(4, 2), repeats=1).macs == 24
 
 
 def test_a_private_part_is_compared_once_with_each_shape_and_left_for_good():

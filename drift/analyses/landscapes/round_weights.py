@@ -191,8 +191,8 @@ def lowest_weights(run: Run, round: int, split: str = "test", samples: int | Non
     if not np.isfinite([base, lowest]).any():
         raise ValueError(f"no weights of round {round} of run {run.name} have a finite loss; select an earlier round.")
     better = Weights(1.0, tuple(rows[0])) if np.isnan(base) or lowest < base else recorded
-    gains, parts = (torch.cat(columns) for columns in zip(*((at[0] - at[1], of) for at, of in on_halves), strict=True))
-    parts = parts / parts.sum()  # of the halves, which are as large as one another but for a sample
+    gains = torch.cat([values[0] - values[1] for values, _ in on_halves])
+    parts = torch.cat([half for _, half in on_halves]) / 2  # of halves that are as large, but for one sample
     gain = float(parts @ gains)
     error = float(parts @ (gains - gain) ** 2 / (int((parts > 0).sum()) - 1)) ** 0.5
     return Lowest(better, float(np.nanmin([base, lowest])), base, gain, error, len(every))
@@ -219,8 +219,8 @@ def _descended(run: Run, clients: Tensor, recorded: Weights, samples: Samples) -
     unity = loss_and_slopes(lowest, 1.0)[0]
     for _ in range(BEGUN):
         how = {"args": abs(unity) or 1.0, "jac": True, "bounds": bounds, "options": DESCENT}
-        found = minimize(loss_and_slopes, lowest, method="L-BFGS-B", **how)
-        lowest, gained = found.x * len(clients) / found.x.sum(), unity - found.fun * (abs(unity) or 1.0)
+        search = minimize(loss_and_slopes, lowest, method="L-BFGS-B", **how)
+        lowest, gained = search.x * len(clients) / search.x.sum(), unity - search.fun * (abs(unity) or 1.0)
         unity -= gained
         if not gained > 1e-3 * abs(unity):
             break

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 import xarray as xr
 
+from drift.analyses.evaluate_on import evaluation_of
 from drift.analyses.per_round import resolve_round, result
 from drift.analyses.selected_samples import stated_subset
 from drift.runs.registry import analysis
@@ -48,7 +49,8 @@ def client_losses(run: Run, *, round: int = -1, split: str = "test", samples: in
     metrics = tuple(name for name in ("loss", "error") if name == "loss" or name in run.task.metrics)
     columns = {name: np.full(len(ids), np.nan) for name in (*metrics, *(f"own_{name}" for name in metrics), *_GLOBAL)}
     clients, (common, subset) = record.kept("clients"), stated_subset(run.task, split, samples)
-    values = evaluate(run.task, clients, torch.eye(len(ids)), split=common, metrics=metrics)
+    evaluation = evaluation_of(run, metrics=metrics).but(progress=None)
+    values = evaluate(run.task, clients, torch.eye(len(ids)), evaluation=evaluation.but(split=common))
     columns |= {name: column.numpy() for name, column in values.items()}
     models, frames = Rows(clients), [frame for frame in ("start", "end") if getattr(record, frame) is not None]
     for row, client in enumerate(with_progress(ids, run.context.progress)):
@@ -56,7 +58,7 @@ def client_losses(run: Run, *, round: int = -1, split: str = "test", samples: in
             continue
         theirs = torch.stack([models[row], *(getattr(record, frame) for frame in frames)])  # evaluated at once
         trained_on = run.task.split("train")[torch.from_numpy(np.asarray(parts[client]))]
-        losses = evaluate(run.task, theirs, torch.eye(len(theirs)), split=trained_on, metrics=metrics)
+        losses = evaluate(run.task, theirs, torch.eye(len(theirs)), evaluation=evaluation.but(split=trained_on))
         for name in metrics:
             columns[f"own_{name}"][row] = losses[name][0]
         for frame, loss in zip(frames, losses["loss"][1:], strict=True):

@@ -139,7 +139,7 @@ def test_costs_have_a_row_for_each_size_of_the_pool_with_the_papers_in_grey(runs
     assert {text.get_color() for text in plain} == {"black"}
     assert "(paper)" not in {text.get_text() for text in plain}, "its way to count stands beside its numbers alone"
     title = table.draw(table.data(gallery.AnyOf(runs))).axes[0].get_title(loc="left").replace("\n", " ")
-    assert "LSS, M = 3 computes 3.3 times as much as FedAvg; training counts" in title  # with its sums of the pool
+    assert "LSS, M = 3 computes 3 times as much as FedAvg; training counts" in title
 
 
 def test_no_cell_of_a_table_lies_over_another():

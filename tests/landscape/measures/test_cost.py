@@ -157,9 +157,7 @@ def test_gradients_of_a_convolution_take_as_many_products_as_itself_in_groups_to
     assert measure_cost(lambda: layer(inputs.detach()).sum().backward(), repeats=1).macs == 2 * forward
 
 
-def test_products_with_a_vector_are_counted_and_those_of_three_factors_are_not_known():
-    matrix, vector = torch.randn(5, 3), torch.randn(3)
-    assert measure_cost(lambda: matrix @ vector, repeats=1).macs == 15
-    assert measure_cost(lambda: vector @ vector, repeats=1).macs == 0, "no product of a matrix"
+def test_products_of_three_factors_are_not_known():
+    matrix = torch.randn(5, 3)
     product = partial(nn.functional.bilinear, matrix, matrix, torch.randn(2, 3, 3))
     assert np.isnan(measure_cost(product, repeats=1).macs)
