@@ -69,7 +69,7 @@ ROOMS = {
     "landscape/results": 535,
     "landscape/spectra": 175,
     "landscape/surfaces": 1305,
-    "landscape/sweep": 920,
+    "landscape/sweep": 915,
 }
 """Most code lines of a room; lower a number when a room has shrunk, and raise one only where another falls as much."""
 

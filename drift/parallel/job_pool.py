@@ -5,9 +5,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from numbers import Integral
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from landscape.plugins.option_types import is_integer
 
 
 class Crashed(RuntimeError):
@@ -17,7 +18,7 @@ class Crashed(RuntimeError):
 def require_workers(number: Any, name: str = "workers") -> None:
     """Raise ValueError for what is no number of processes or threads, 1 to A_CORE for each core of this machine."""
     most = A_CORE * (os.cpu_count() or 1)
-    if isinstance(number, bool) or not isinstance(number, Integral) or not 1 <= int(number) <= most:
+    if not (is_integer(number) and 1 <= number <= most):
         raise ValueError(f"{name} is {number!r}; give 1 or more, and at most {most} ({A_CORE} for each core).")
 
 

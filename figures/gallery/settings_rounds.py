@@ -54,9 +54,8 @@ def draw(ds: xr.Dataset) -> Figure:
     figure, axs = style.panels(rows, columns, width=wide, height=2.2 * rows + 0.4, sharey=True, sharex=True)
     for cell, ax in np.ndenumerate(axs):
         panel = ds.accuracy.isel(epochs=cell[0], concentration=cell[1])
-        gap = max(
-            1, int(panel.notnull().any(("setting", "seed")).sum()) // 7
-        )  # of bars, as bands would cover each other
+        measured = int(panel.notnull().any(("setting", "seed")).sum())
+        gap = max(1, measured // 7)  # of bars, as bands would cover each other
         for eighth, (setting, (label, colour, line)) in zip((1, 3, 5, 7), _SETTINGS.items(), strict=True):
             look: Any = {"color": colour, "linestyle": line, "label": label, "linewidth": 1.1, "markersize": 3.5}
             look |= {"marker": palette.MARKERS[eighth // 2], "markevery": slice(eighth * gap // 8, None, gap)}

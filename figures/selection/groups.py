@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from os.path import commonpath
+from os.path import abspath, commonpath
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -92,9 +92,9 @@ def told_apart(names: Sequence[str], folders: Sequence[Path]) -> list[str]:
     """
     written = list(names)
     for name, rows in grouped(range(len(names)), names.__getitem__).items():
-        if len(rows) == 1:
+        paths = [Path(abspath(folders[row])) for row in rows]  # as named: links to one folder are told apart
+        if len(set(paths)) == 1:
             continue
-        paths = [folders[row].resolve() for row in rows]
         while len({folder.name for folder in paths}) == 1:
             paths = [folder.parent for folder in paths]
         texts = [folder.name for folder in paths]

@@ -53,7 +53,8 @@ def _number(value: Any) -> bool:
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
-def _is_integer(value: Any) -> bool:
+def is_integer(value: Any) -> bool:
+    """Whether a value is a whole number, NumPy's too, and no truth value."""
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
@@ -95,16 +96,16 @@ def _listed(words: str, example: str, accepts: Callable[[Any], bool], length: in
 
 _KINDS = {
     "bool": _Kind("true or false", lambda value: isinstance(value, bool)),
-    "int": _Kind("a whole number", _is_integer),
+    "int": _Kind("a whole number", is_integer),
     "float": _Kind("a finite number", _finite),
     "str": _Kind("a text", _is_text),
-    "Sequence[int]": _listed("a list of whole numbers", "[5,11]", _is_integer),
+    "Sequence[int]": _listed("a list of whole numbers", "[5,11]", is_integer),
     "Sequence[float]": _listed("a list of finite numbers", "[0.5,1]", _finite),
     "Sequence[str]": _listed("a list of texts", '["a", "b"]', _is_text),
-    "tuple[int, int]": _listed("two whole numbers", "[5,11]", _is_integer, 2),
+    "tuple[int, int]": _listed("two whole numbers", "[5,11]", is_integer, 2),
     "tuple[float, float]": _listed("two finite numbers", "[0.1,0.5]", _finite, 2),
     "Mapping[str, int]": _Kind(
-        "whole numbers by name", lambda value: isinstance(value, Mapping) and all(map(_is_integer, value.values()))
+        "whole numbers by name", lambda value: isinstance(value, Mapping) and all(map(is_integer, value.values()))
     ),
     "None": _Kind("none", lambda value: value is None),
 }

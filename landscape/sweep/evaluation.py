@@ -12,6 +12,7 @@ from landscape.model.batchnorm import CALIBRATION, Statistics, calibration_of, r
 from landscape.model.samples import Samples
 from landscape.model.task import Split, Task
 from landscape.plugins import unknown
+from landscape.plugins.option_types import is_integer
 from landscape.results.notebook_table import notebook_table
 from landscape.results.progress import Progress, share
 from landscape.sweep.precision import Precision, check_precision
@@ -76,13 +77,13 @@ class Evaluation:
 
     def __post_init__(self) -> None:
         check_precision(self.precision)
-        if not (hasattr(self.workers, "evaluate_points") or (_is_integer(self.workers) and self.workers >= 1)):
+        if not (hasattr(self.workers, "evaluate_points") or (is_integer(self.workers) and self.workers >= 1)):
             raise ValueError(f"workers is {self.workers!r}; a sweep needs a whole number, one or more.")
         if isinstance(self.workers, Integral):  # NumPy's too
             object.__setattr__(self, "workers", int(self.workers))
         for name in ("block", "memory"):
             size = getattr(self, name)
-            if size is not None and not (_is_integer(size) and size > 0):
+            if size is not None and not (is_integer(size) and size > 0):
                 raise ValueError(f"{name} is {size!r}; an evaluation takes a {name} above 0, in whole numbers.")
 
     def __repr__(self) -> str:
@@ -145,10 +146,6 @@ class Evaluation:
         fixed = self.calibration_of(task, buffers)
         counted = {} if fixed is None else {"calibration": len(fixed)}
         return {"statistics": resolve_statistics(task, self.statistics, buffers), **counted}
-
-
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def _text(value: object) -> str:

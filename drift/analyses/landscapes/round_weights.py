@@ -192,7 +192,8 @@ def lowest_weights(run: Run, round: int, split: str = "test", samples: int | Non
         raise ValueError(f"no weights of round {round} of run {run.name} have a finite loss; select an earlier round.")
     better = Weights(1.0, tuple(rows[0])) if np.isnan(base) or lowest < base else recorded
     gains = torch.cat([values[0] - values[1] for values, _ in on_halves])
-    parts = torch.cat([half for _, half in on_halves]) / 2  # of halves that are as large, but for one sample
+    parts = torch.cat([half for _, half in on_halves])
+    parts /= parts.sum()  # 2, or 1 where no sample of a half counts
     gain = float(parts @ gains)
     error = float(parts @ (gains - gain) ** 2 / (int((parts > 0).sum()) - 1)) ** 0.5
     return Lowest(better, float(np.nanmin([base, lowest])), base, gain, error, len(every))

@@ -154,3 +154,10 @@ def test_a_rule_of_a_paper_leaves_out_no_strategy_of_the_user(tmp_path, monkeypa
     ]
     ds = gallery.load("accuracy-rounds").data(gallery.AnyOf([*others, base, own]))
     assert set(ds.algorithm.values) == {"fedavg", own.label}  # of two settings, that with the user's own
+
+
+def test_links_to_one_folder_are_told_apart_as_they_are_named(tmp_path):
+    (tmp_path / "monday").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "monday")
+    assert told_apart(["x", "x"], [tmp_path / "monday", tmp_path / "link"]) == ["x, monday", "x, link"]
+    assert told_apart(["x", "x"], [tmp_path / "monday"] * 2) == ["x", "x"]
