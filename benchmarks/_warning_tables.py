@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks._warning_limits import exceeds, first_alarm, fitted
-from drift.claims.interval import over_seeds
+from drift.analyses.over_seeds import estimate
 from drift.record.early_warning import DETECTORS
 
 
@@ -65,8 +65,8 @@ def false_table(content: dict[str, Any]) -> str:
 
 
 def _percent(values: Sequence[float]) -> str:
-    own = over_seeds(values)
-    return f"{100 * own.mean:.1f}[{100 * max(own.low, 0):.1f},{100 * own.high:.1f}]"
+    own = estimate(values)
+    return f"{100 * own.value:.1f}[{100 * max(own.low, 0):.1f},{100 * own.high:.1f}]"
 
 
 def fault_table(content: dict[str, Any]) -> str:
@@ -100,7 +100,7 @@ def against_curve(content: dict[str, Any]) -> str:
             if both := [row["curve"][0] - row[family][0] for row in own if row[family] and row["curve"]]:
                 earlier.append(float(np.mean(both)))
                 number += len(both)
-        texts = [f"{one.mean:+.1f}[{one.low:+.1f},{one.high:+.1f}]" for one in map(over_seeds, (more, earlier))]
+        texts = [f"{one.value:+.1f}[{one.low:+.1f},{one.high:+.1f}]" for one in map(estimate, (more, earlier))]
         lines.append(f"|{'|'.join([NAMES[family], *texts, str(number)])}|")
     return "\n".join(lines)
 

@@ -35,7 +35,7 @@ from torch import Tensor, nn
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that the file runs by its path as well
 
 import drift
-from drift.claims.claim import over_seeds
+from drift.analyses.over_seeds import estimate
 from landscape.datasets._dataset import Dataset, Groups, fingerprint
 from landscape.model.products import with_residuals
 from landscape.model.samples import Samples
@@ -238,9 +238,9 @@ def table(content: dict[str, Any]) -> str:
 
 def _cell(values: list[float], digits: int = 3, sign: str = "") -> str:
     """Mean and half of Student's 95 % interval."""
-    value = over_seeds(values)
-    half = "" if len(set(values)) == 1 else f"±{value.high - value.mean:.{digits}f}"
-    return f"{value.mean:{sign}.{digits}f}{half}"
+    value = estimate(values)
+    half = "" if len(set(values)) == 1 else f"±{value.high - value.value:.{digits}f}"
+    return f"{value.value:{sign}.{digits}f}{half}"
 
 
 def main() -> None:

@@ -33,7 +33,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that the f
 import drift
 import landscape
 from drift.analyses.landscapes.named_models import named_models
-from drift.claims.claim import over_seeds
+from drift.analyses.over_seeds import estimate
 from landscape.sweep.processor import processor_line
 
 STORED = Path(__file__).resolve().parents[1] / "docs" / "results" / "model_map.json"
@@ -192,8 +192,8 @@ def table(content: dict[str, Any]) -> str:
                 continue
             shown.append(f"{sum(gap < 0 for gap in gaps[0])}/{len(own)}")
             for gap in gaps:
-                ahead = over_seeds(gap)
-                shown.append(f"{ahead.mean:+.3f} [{ahead.low:+.3f},{ahead.high:+.3f}]")
+                ahead = estimate(gap)
+                shown.append(f"{ahead.value:+.3f} [{ahead.low:+.3f},{ahead.high:+.3f}]")
             lines.append(f"| {' | '.join(shown)} |")
     return "\n".join(lines)
 

@@ -39,7 +39,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that the f
 import drift
 from drift.analyses.counterfactual.noise_replays import inner_products, plan_replays, replay
 from drift.analyses.counterfactual.noise_terms import PARTS, SHARE, Replays
-from drift.claims.interval import over_seeds
+from drift.analyses.over_seeds import estimate
 from drift.config.experiment import Experiment
 from landscape.sweep.processor import processor_line
 
@@ -187,8 +187,8 @@ def table(content: dict[str, Any]) -> str:
             rows_of = [[100 * np.mean(row["share"][part][places]) for part in PARTS] for row in rows]
             errors = [[100 * np.mean(one[places]) for one in error_shares(row).values()] for row in rows]
             parts, causes = np.array(rows_of).T, np.array(errors).T
-            ends = [over_seeds(values) for values in (*parts, parts[2] - parts[3], *causes)]
-            cells = "|".join(f"{one.mean:.0f}±{one.high - one.mean:.0f}" for one in ends)
+            ends = [estimate(values) for values in (*parts, parts[2] - parts[3], *causes)]
+            cells = "|".join(f"{one.value:.0f}±{one.high - one.value:.0f}" for one in ends)
             lines.append(f"|{name}, {words}|{cells}|")
     return "\n".join(lines)
 

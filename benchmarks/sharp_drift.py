@@ -25,7 +25,7 @@ from scipy import stats
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that the file runs by its path as well
 
 import drift
-from drift.claims.claim import over_seeds
+from drift.analyses.over_seeds import estimate
 from landscape.sweep.processor import processor_line
 
 STORED = Path(__file__).resolve().parents[1] / "docs" / "results" / "sharp_drift.json"
@@ -99,8 +99,8 @@ def table(content: dict[str, Any]) -> str:
         by_seed = [correlations(run) for run in content["runs"] if run["data"] == data]
         for place, (name, text) in enumerate(COLUMNS.items()):
             values = [row[name] for row in by_seed]
-            ahead = over_seeds([row[name] - row["norm"] for row in by_seed])
-            shown = "" if name == "norm" else f"{ahead.mean:+.3f} [{ahead.low:+.3f}, {ahead.high:+.3f}]"
+            ahead = estimate([row[name] - row["norm"] for row in by_seed])
+            shown = "" if name == "norm" else f"{ahead.value:+.3f} [{ahead.low:+.3f}, {ahead.high:+.3f}]"
             lines.append(f"|{data if place == 0 else ''}|{text}|{np.mean(values):.3f}|{shown}|")
     return "\n".join(lines)
 

@@ -26,11 +26,11 @@ from _ext.evidence_runs import ByItem  # noqa: E402 - after the path is set
 from _ext.evidence_tables import span, table  # noqa: E402 - after the path is set
 from _ext.evidence_words import CAPTIONS, WORDS  # noqa: E402 - after the path is set
 from benchmarks import adapters, early_warning, model_map, noise, sharp_drift  # noqa: E402 - after the path is set
+from drift.analyses.over_seeds import estimate  # noqa: E402
 from drift.claims import PAPERS, claims, questions  # noqa: E402 - after the path is set
 from drift.claims.campaign import judge, plan  # noqa: E402
 from drift.claims.campaign.recorded_run import RecordedRun  # noqa: E402
 from drift.claims.claim import Verdict  # noqa: E402
-from drift.claims.interval import over_seeds  # noqa: E402
 from drift.claims.measures import accuracy  # noqa: E402
 from drift.config.shipped import plans  # noqa: E402
 from drift.partitions.drift import Partition as DriftPartition  # noqa: E402
@@ -150,7 +150,7 @@ def _accuracy_rows(name: str, runs: Sequence[RecordedRun]) -> list[tuple[str, ..
     base, rows = by_method.get("FedAvg", {}), []
     for method, values in by_method.items():
         shared = [seed for seed in values if seed in base]
-        ahead = over_seeds([values[seed] - base[seed] for seed in shared])
+        ahead = estimate([values[seed] - base[seed] for seed in shared])
         spread = f" ± {stdev(values.values()):.2f}" if len(values) > 1 else ""
         ours = f"{fmean(values.values()):.2f}{spread}"
         own = "" if method == "FedAvg" else span(ahead, 2)

@@ -13,10 +13,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from _ext.evidence import variant
+from drift.analyses.over_seeds import estimate
 from drift.claims.campaign import judge, plan
 from drift.claims.campaign.recorded_run import RecordedRun
 from drift.claims.cross import costs, exact_terms, ratios, window_gains
-from drift.claims.interval import over_seeds
 from drift.config.shipped import plans
 from figures.looks import palette, style
 
@@ -171,10 +171,10 @@ def _stored(runs: Sequence[RecordedRun], measure: Callable[[Any], Any]) -> list[
 
 def _bar(ax: Axes, place: int, values: Sequence[float]) -> None:
     """Values of the seeds, their mean and its 95 % interval at a place."""
-    interval = over_seeds(values)
+    interval = estimate(values)
     ax.plot([place] * len(values), values, "o", color="0.75", markersize=3)
-    reach = 0.0 if interval.number < 2 else interval.high - interval.mean
-    ax.errorbar([place + 0.15], [interval.mean], [reach], fmt="o", color=COLOURS["FedAvg"], markersize=4, capsize=2)
+    reach = 0.0 if interval.number < 2 else interval.high - interval.value
+    ax.errorbar([place + 0.15], [interval.value], [reach], fmt="o", color=COLOURS["FedAvg"], markersize=4, capsize=2)
 
 
 def _band(ax: Axes, series: Sequence[xr.DataArray], method: str, *, log: bool = False, first: int = 0) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from drift.claims.interval import Interval
+from drift.analyses.over_seeds import Estimate
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -13,7 +13,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join([*lines, *(f"|{'|'.join(row)}|" for row in rows)])
 
 
-def span(interval: Interval, digits: int, unit: str = "") -> str:
+def span(interval: Estimate, digits: int, unit: str = "") -> str:
     """Mean with its interval; effects in log2 as ratios, Fisher's z as correlations."""
     if interval.number == 0:
         return ""

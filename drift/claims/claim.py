@@ -8,8 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from drift.analyses.over_seeds import VERDICT
-from drift.claims.interval import Interval, over_seeds
+from drift.analyses.over_seeds import VERDICT, Estimate, estimate
 from drift.runs.run import Run
 
 Effects = Mapping[int, float]
@@ -49,7 +48,7 @@ class Verdict:
 
     claim: Claim
     outcome: Judgement
-    interval: Interval
+    interval: Estimate
     seeds: tuple[int, ...] = ()
     reason: str = ""
     setting: str = ""
@@ -75,7 +74,7 @@ class Verdict:
         words = "equivalent to none" if self.outcome == "equivalent" else self.outcome
         if self.printed is None or not self.interval.excludes(self.printed):
             return words
-        return f"{words}, {'above' if self.interval.mean > self.printed else 'below'} the paper"
+        return f"{words}, {'above' if self.interval.value > self.printed else 'below'} the paper"
 
 
 @dataclass(frozen=True)
@@ -138,7 +137,7 @@ class Claim:
             reason: What a verdict without runs says.
         """
         effects, missing = self._by_seed(runs)
-        interval, seeds = replace(over_seeds(list(effects.values())), fisher=self.correlation), tuple(effects)
+        interval, seeds = replace(estimate(list(effects.values())), fisher=self.correlation), tuple(effects)
         if not effects:
             why = next(iter(missing.values()), reason)
             return Verdict(self, "not tested", interval, (), why, setting, printed)
@@ -151,7 +150,7 @@ class Claim:
         outcome, decided = self.decision(interval, printed)
         return Verdict(self, outcome, interval, seeds, reason, setting, printed, tests[decided], (*tests.values(),))
 
-    def decision(self, interval: Interval, printed: float | None = None) -> tuple[Judgement, Comparison]:
+    def decision(self, interval: Estimate, printed: float | None = None) -> tuple[Judgement, Comparison]:
         """What an interval says of the claim, and which of `tests` says so; for "too few" the test of its kind.
 
         The first of these that applies. Too few: below three seeds. Differs: a claim of a difference ("more", "no
@@ -182,7 +181,7 @@ class Claim:
             return "agrees" if interval.low > self._none else "differs", "none"
         return "too few", "none"
 
-    def tests(self, interval: Interval, printed: float | None = None) -> dict[Comparison, float]:
+    def tests(self, interval: Estimate, printed: float | None = None) -> dict[Comparison, float]:
         """p of every test that may decide, two-sided.
 
         "printed": the effect is within the margin of the paper's, tested at the nearest such value; "none": it is zero,
@@ -192,7 +191,7 @@ class Claim:
         Source: Schuirmann 1987, Journal of Pharmacokinetics and Biopharmaceutics 15 (two one-sided tests).
         """
         margin = self.margin or 0.0
-        near = None if printed is None else float(np.clip(interval.mean, printed - margin, printed + margin))
+        near = None if printed is None else float(np.clip(interval.value, printed - margin, printed + margin))
         compared: dict[Comparison, float | None] = {"none": self._none, "printed": near}
         p = {name: interval.p_at(at) for name, at in compared.items() if at is not None and self.test != "same"}
         if margin and self.test != "no less":

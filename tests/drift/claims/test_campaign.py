@@ -155,7 +155,7 @@ def test_a_file_stands_for_its_run_in_claims(campaign):
         if claim.name in plan.items[0].claims:
             ours, theirs = claim.judge(list(files.values())), claim.judge(runs)
             assert ours.seeds == theirs.seeds == (0, 1), claim.name
-            np.testing.assert_allclose(ours.interval.mean, theirs.interval.mean, rtol=1e-4)
+            np.testing.assert_allclose(ours.interval.value, theirs.interval.value, rtol=1e-4)
     run = runs[0]
     np.testing.assert_allclose(files[run.name].metrics()["loss"], run.metrics()["loss"], rtol=1e-5)
     np.testing.assert_allclose(

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from drift.analyses.over_seeds import estimate
 from drift.claims.campaign import judge
 from drift.claims.claim import Claim, adjusted
-from drift.claims.interval import over_seeds
 
 
 def run_of(seed):
@@ -176,7 +176,7 @@ def test_the_interval_of_correlations_is_that_of_fishers_z():
     z = np.arctanh(list(values.values()))
     ends = stats.ttest_1samp(z, 0).confidence_interval()
     assert verdict.interval.shown == pytest.approx(tuple(np.tanh([z.mean(), *ends])))
-    assert verdict.interval.shown[2] < 1 < over_seeds(list(values.values())).high
+    assert verdict.interval.shown[2] < 1 < estimate(list(values.values())).high
     assert verdict.p == pytest.approx(stats.ttest_1samp(z, 0).pvalue)
     perfect = dataclasses.replace(claim({0: 1.0, 1: 0.5}), correlation=True).judge([run_of(0), run_of(1)])
     assert perfect.seeds == (1,) and "seed 0: the effect is inf" in perfect.reason
@@ -221,7 +221,7 @@ def test_a_seed_without_its_runs_leaves_the_others():
 
 def test_the_interval_is_that_of_the_paired_t_test():
     first, second = np.array([3.0, 4.5, 5.0, 3.5]), np.array([2.5, 3.0, 4.6, 3.6])
-    interval, reference = over_seeds(list(first - second)), stats.ttest_rel(first, second)
+    interval, reference = estimate(list(first - second)), stats.ttest_rel(first, second)
     assert interval.p_at(0.0) == pytest.approx(reference.pvalue)
     assert (interval.low, interval.high) == pytest.approx(tuple(reference.confidence_interval()))
 
@@ -241,13 +241,13 @@ def test_p_is_adjusted_over_the_claims_with_three_seeds():
 @pytest.mark.parametrize(("short", "seeds", "mean"), [((), (0, 1, 2, 3), 4.0), ((0, 1, 2, 3), (0, 1, 2, 3), 4.0)])
 def test_runs_that_are_measured_alike_count_together(short, seeds, mean, monkeypatch):
     verdict = _of_mixed(short, monkeypatch)
-    assert (verdict.seeds, verdict.interval.mean, verdict.short) == (seeds, mean, len(short))
+    assert (verdict.seeds, verdict.interval.value, verdict.short) == (seeds, mean, len(short))
     assert verdict.reason == ""
 
 
 def test_a_mean_never_mixes_runs_that_are_measured_in_two_ways(monkeypatch):
     verdict = _of_mixed((3,), monkeypatch)
-    assert (verdict.seeds, verdict.interval.mean, verdict.short) == ((0, 1, 2), 2.0, 0)
+    assert (verdict.seeds, verdict.interval.value, verdict.short) == ((0, 1, 2), 2.0, 0)
     assert "left out, with the last round alone: seed 3" in verdict.reason
 
 

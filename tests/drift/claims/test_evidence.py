@@ -13,9 +13,9 @@ import tiny
 import xarray as xr
 from blocks import ROOT
 
+from drift.analyses.over_seeds import estimate
 from drift.claims import claims
 from drift.claims.campaign import execute, judge, plan
-from drift.claims.interval import over_seeds
 from drift.config.shipped import plans
 from figures import cli
 
@@ -68,10 +68,10 @@ def test_rounds_that_runs_share_count_once(evidence):
 
 
 def test_effects_in_log2_are_written_as_ratios(evidence):
-    assert evidence.span(over_seeds([-1.0, -1.0, -1.0]), 3, "log2") == "0.5 [0.5, 0.5]"
-    assert evidence.span(over_seeds([2.0]), 2) == "+2.00"
-    assert evidence.span(over_seeds([]), 2) == ""
-    low, high = (float(part) for part in evidence.span(over_seeds([1.0, 3.0, 2.0]), 2).split("[")[1][:-1].split(", "))
+    assert evidence.span(estimate([-1.0, -1.0, -1.0]), 3, "log2") == "0.5 [0.5, 0.5]"
+    assert evidence.span(estimate([2.0]), 2) == "+2.00"
+    assert evidence.span(estimate([]), 2) == ""
+    low, high = (float(part) for part in evidence.span(estimate([1.0, 3.0, 2.0]), 2).split("[")[1][:-1].split(", "))
     np.testing.assert_allclose([low, high], [2 - 4.3027 / 3**0.5, 2 + 4.3027 / 3**0.5], atol=0.01)
 
 

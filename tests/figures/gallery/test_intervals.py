@@ -7,7 +7,6 @@ from scipy import stats
 
 from drift.analyses.over_seeds import INTERVAL, estimate, t_interval
 from drift.analyses.rounds.critical_point import critical_point
-from drift.claims.interval import over_seeds
 from figures.axes import curves
 from figures.gallery import numbers_rounds
 from figures.looks import look, style
@@ -18,8 +17,7 @@ ENDS = stats.t.interval(0.95, 4, loc=VALUES.mean(), scale=stats.sem(VALUES))
 
 
 def test_five_seeds_have_the_same_interval_everywhere():
-    verdict = over_seeds(VALUES)
-    found = {"verdict": (verdict.low, verdict.high)}
+    found = {}
     found["curve"] = tuple(float(end[0]) for end in curves._summary(VALUES[:, None], "interval", False)[1:])
     half = best_rows.spread(VALUES)
     found["table"] = (VALUES.mean() - half, VALUES.mean() + half)
@@ -29,7 +27,10 @@ def test_five_seeds_have_the_same_interval_everywhere():
     ds = numbers_rounds._with_means(xr.Dataset({"value": column}))
     found["numbers-rounds"] = (float(ds.group_low[0, 0]), float(ds.group_high[0, 0]))
     diagnosed = estimate(VALUES)
-    found["diagnosis"] = (diagnosed.low, diagnosed.high)
+    found["diagnosis and verdict"] = (diagnosed.low, diagnosed.high)
+    test = stats.ttest_1samp(VALUES, 0.7)
+    assert diagnosed.p_at(0.7) == pytest.approx(test.pvalue, rel=1e-12)
+    assert diagnosed.error == pytest.approx(stats.sem(VALUES), rel=1e-12)
     phase = critical_point(range(11), [*VALUES, *-VALUES, 0], window=1).before  # too short for a clear point
     found["phase"] = (phase.low, phase.high)
     for place, ends in found.items():
@@ -50,6 +51,14 @@ def test_other_levels_are_those_of_scipy_and_bad_ones_are_refused():
     assert not found.negative and found.positive and estimate([]).number == 0
     with pytest.raises(ValueError, match="level is 1;"):
         estimate(VALUES, 1)
+
+
+def test_equal_values_have_no_error_and_missing_ones_do_not_count():
+    equal = estimate([0.1, np.nan, 0.1, 0.1])  # their sum, divided, is 0.10000000000000002
+    assert (equal.value, equal.low, equal.high, equal.number, equal.error) == (0.1, 0.1, 0.1, 3, 0.0)
+    assert (equal.p_at(0.1), equal.p_at(0.2)) == (1, 0)
+    one = estimate([np.nan, 2.0])
+    assert one.number == 1 and np.isnan([one.error, one.p_at(0), estimate([1, 2, np.inf]).p_at(0)]).all()
 
 
 def test_missing_seeds_are_left_out_and_one_seed_has_no_interval():
