@@ -24,17 +24,21 @@ SHOWN_IN = {
     "ima-between-globals": "Fig. 5b",
     "ima-nearer-minimum": "Fig. 5c",
     "ima-window-gains": "Fig. 5c",
-    "fedlaw-shrinking-helps": "Table 1",
     "fedlaw-gamma-rises": "Fig. 3",
     "fedlaw-coherence-falls": "Fig. 5a",
     "fedlaw-coherence-lost": "Fig. 5a",
     "fedlaw-smaller-norm": "Fig. 10",
-    "lss-more-models": "Fig. 6",
 }
 """Claim -> item of its paper in whose setting it is made, where the item of the plan stands for another one.
 
 Theorem 1 of IMA has no setting of its own; Fig. 2 shows its terms.
 """
+
+POST_HOC = ("fedlaw-shrinking-helps",)
+"""Claims about models that are changed after training; no paper has a run of theirs."""
+
+LENGTH = ("local.steps", "local.epochs")
+"""Settings of which a run has one."""
 
 CODE = {
     "ima": {"local.weight_decay": "[IMA-7](papers.md#ima-7)"},
@@ -61,21 +65,35 @@ NOTES = {
 """Label of a method -> where its paper and the paper's code are at odds, and which of them the runs follow."""
 
 
+def same_setting(claim: Claim, items: Sequence[PlanItem]) -> str:
+    """Whether a row has its paper's setting, or how many of its choices differ, of the item with most of them."""
+    if claim.name in POST_HOC:
+        return "post hoc"
+    number = max(departures(of_claim(claim, item)) for item in items)
+    return f"{number} differ{'' if number > 1 else 's'}" if number else "yes"
+
+
+def departures(settings: Iterable[Setting]) -> int:
+    """Number of choices that differ: the options of another partition, model or method are one with its name."""
+    bare = [one.name.rpartition(": ")[2].replace("method.base.", "method.") for one in settings if one.differs]
+    chosen = [name.removesuffix(".name") for name in bare if name.endswith(".name") or name in ("task.model", "method")]
+    tables = {f"{name}_options." if name == "task.model" else f"{name}.": name for name in chosen}
+    alone = (LENGTH[0] if name in LENGTH else name.removesuffix(".name") for name in bare)
+    return len({next((tables[table] for table in tables if name.startswith(table)), name) for name in alone})
+
+
 @cache
 def of_claim(claim: Claim, item: PlanItem) -> tuple[Setting, ...]:
     """Settings of the runs that a claim takes of an item, beside those of the paper's own runs for it."""
-    rows = [row for row in item.rows if not (wanted := methods(claim)) or _name(item, row) in wanted]
+    if claim.name in POST_HOC:
+        return ()
+    rows = [row for row in item.rows if not (wanted := methods(claim)) or item.trained(row).method.label in wanted]
     if claim.name not in SHOWN_IN:
         return tuple(of_item(item.model_copy(update={"rows": tuple(rows)})))
     title = claim.name.partition("-")[0]
     shown = paper(title).item(SHOWN_IN[claim.name])
     theirs = [one for setting in shown.settings for one in combinations(shown, setting, quick=False)]
     return tuple(_compared(title, theirs, [item.trained(row) for row in rows]))
-
-
-def _name(item: PlanItem, row: PlanRow) -> str:
-    """Label of a row's method, without that of its variant, which no claim names."""
-    return item.trained(row).method.label.partition("-")[0]
 
 
 def methods(claim: Claim) -> Sequence[str]:

@@ -22,13 +22,14 @@ ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
 
 from _ext import evidence_claims, evidence_paper, evidence_runs, evidence_settings  # noqa: E402 - after the path is set
+from _ext.claim_settings import same_setting  # noqa: E402 - after the path is set
 from _ext.evidence_runs import ByItem  # noqa: E402 - after the path is set
 from _ext.evidence_tables import span, table  # noqa: E402 - after the path is set
 from _ext.evidence_words import CAPTIONS, WORDS  # noqa: E402 - after the path is set
 from benchmarks import adapters, early_warning, model_map, noise, sharp_drift  # noqa: E402 - after the path is set
 from drift.analyses.over_seeds import estimate  # noqa: E402
 from drift.claims import PAPERS, claims, questions  # noqa: E402 - after the path is set
-from drift.claims.campaign import judge, plan  # noqa: E402
+from drift.claims.campaign import beside, judge, plan  # noqa: E402
 from drift.claims.campaign.recorded_run import RecordedRun  # noqa: E402
 from drift.claims.claim import Verdict  # noqa: E402
 from drift.claims.measures import accuracy  # noqa: E402
@@ -100,7 +101,7 @@ def numbers(files: Path = FILES) -> dict[str, str]:
     blocks = {
         "recorded": evidence_runs.recorded(campaign, runs, lost, list(recorded.values()), files),
         "accuracies": _accuracies(runs, lost),
-        "claims": evidence_claims.rows(verdicts, campaign, evidence_runs.added(runs, campaign)),
+        "claims": evidence_claims.rows(verdicts, campaign, runs),
         "tally": evidence_claims.tally(verdicts, campaign),
         "claims-of-papers": evidence_claims.of_paper(verdicts),
         "settings": evidence_settings.page(campaign, runs, lost, tested, variant),
@@ -120,6 +121,16 @@ def numbers(files: Path = FILES) -> dict[str, str]:
         **evidence_paper.inline(answers, _answer),
         **{f"findings-{name}": _answers(answers, name) for name in {claim.section for claim in questions()}},
     }
+
+
+def settings_of_rows() -> str:
+    """Whether each row of the plan has its paper's setting, for `fedscape claims`: `drift.claims.campaign.beside`."""
+    campaign, stated = plan.load(plans()["reproduction"]), {}
+    for claim in claims():
+        items = [item for item in campaign.items if claim.name in item.claims]
+        for group in [items] if claim.across and items else [[item] for item in items]:
+            stated[beside.row_key(claim, group)] = same_setting(claim, group)
+    return json.dumps(stated, indent=1) + "\n"
 
 
 def _accuracies(runs: ByItem, lost: ByItem) -> str:
@@ -226,6 +237,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     blocks = numbers()
     for page in PAGES:
         page.write_text(filled(page.read_text(encoding="utf-8"), blocks, OTHERS), encoding="utf-8")
+    beside.settings_file(plans()["reproduction"]).write_text(settings_of_rows(), encoding="utf-8")
     if not options.no_pictures:
         from _ext.evidence_pictures import draw
 

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
-from _ext.claim_settings import of_claim
+import numpy as np
+
+from _ext.claim_settings import same_setting
 from _ext.evidence_tables import span, table
 from drift.analyses.over_seeds import VERDICT
-from drift.claims.campaign.plan import Plan
+from drift.claims.campaign import beside
+from drift.claims.campaign.plan import Plan, PlanItem
+from drift.claims.campaign.recorded_run import RecordedRun
+from drift.claims.campaign.records import Observed
 from drift.claims.claim import Claim, Verdict
-
-Added = Mapping[str, Sequence[int]]
-"""Seeds that were added after others had been seen, by item."""
 
 WORDINGS = (
     "agrees",
     "agrees, above the paper",
     "agrees, below the paper",
+    "agrees, within the margin",
+    "agrees, within the margin, above the paper",
+    "agrees, within the margin, below the paper",
     "sign agrees; no printed effect",
     "no less; no printed effect",
     "differs, above the paper",
@@ -34,26 +41,25 @@ WORDINGS = (
 """Verdicts in the order of the count."""
 
 
-def rows(verdicts: Sequence[Verdict], campaign: Plan, added: Added) -> str:
+def rows(verdicts: Sequence[Verdict], campaign: Plan, runs: Mapping[str, Sequence[RecordedRun]]) -> str:
     """A row per claim and setting; the words of a claim are in its first row, the other rows have its name."""
-    lines, last = [], ""
+    lines, last, added = [], "", beside.added(runs, campaign)
     for verdict in verdicts:
         if verdict.seeds:
-            claim, number = verdict.claim, verdict.interval.number
+            claim = verdict.claim
             asked = f"Effect: {effect(claim)}{unit(verdict)}{_test(claim)}."
             about = f"{claim.item}: {claim.statement}. {asked} `{claim.name}`"
-            later = sum(seed in added.get(verdict.setting, ()) for seed in verdict.seeds)
             lines.append(
                 (
                     f'<a id="{anchor(claim, verdict.setting)}"></a>'
                     + " ".join(filter(None, [claim.name if claim.name == last else about, _taken(verdict)])),
                     f"**{verdict.wording}**",
-                    ", ".join(map(_links, verdict.setting.split(", "))),
+                    ", ".join(map(_links, verdict.setting.split(", "))) + rounds_read(verdict, runs),
                     span(verdict.interval, 3),
                     "" if verdict.printed is None else f"{verdict.printed:+.3g}",
-                    f"{number}, {later} added" if later else f"{number}",
+                    beside.seeds(verdict, added),
                     p_value(verdict),
-                    same_setting(verdict, campaign),
+                    same_setting(claim, items_of(verdict, campaign)),
                 )
             )
             last = claim.name
@@ -68,6 +74,30 @@ def rows(verdicts: Sequence[Verdict], campaign: Plan, added: Added) -> str:
         "same setting?",
     )
     return table(head, lines) if lines else "None yet."
+
+
+def rounds_read(verdict: Verdict, runs: Mapping[str, Sequence[RecordedRun]]) -> str:
+    """Rounds whose stored results a row is measured on, where a measure takes some of the rounds."""
+    own = [run for name in verdict.setting.split(", ") for run in runs.get(name, ())]
+    observed = [Observed(run) for run in own if run.experiment.seed in verdict.seeds]
+    for seed in verdict.seeds:
+        with suppress(LookupError):
+            verdict.claim.measure([run for run in observed if run.experiment.seed == seed])  # type: ignore[misc]
+    options = [(run, json.loads(key.partition(" ")[2])) for run in observed for key in run.results]
+    stated = [(run, one[name]) for run, one in options for name in ("round", "rounds") if one.get(name) is not None]
+    taken = sorted({run.require_round(int(at)) for run, given in stated for at in np.ravel(given)})
+    return f", rounds {','.join(_spans(taken))}" if taken else ""
+
+
+def _spans(indices: Sequence[int]) -> list[str]:
+    """Whole numbers, ascending, as text; three or more in a row as first-last."""
+    groups: list[list[int]] = []
+    for index in map(int, indices):
+        if groups and index == groups[-1][-1] + 1:
+            groups[-1].append(index)
+        else:
+            groups.append([index])
+    return [f"{one[0]}-{one[-1]}" if len(one) > 2 else ",".join(map(str, one)) for one in groups]
 
 
 def _links(item: str) -> str:
@@ -93,16 +123,10 @@ def anchor(claim: Claim, setting: str) -> str:
     return f"{claim.name}--{setting.partition(',')[0]}"
 
 
-def departures(verdict: Verdict, campaign: Plan) -> int:
-    """Number of settings in which a row departs from that in which the paper makes its claim."""
+def items_of(verdict: Verdict, campaign: Plan) -> list[PlanItem]:
+    """Items of the plan whose runs a row has."""
     items = {item.name: item for item in campaign.items}
-    return max(sum(one.differs for one in of_claim(verdict.claim, items[name])) for name in verdict.setting.split(", "))
-
-
-def same_setting(verdict: Verdict, campaign: Plan) -> str:
-    """Whether the setting of a row is that of its paper, or how many of its values differ."""
-    number = departures(verdict, campaign)
-    return f"{number} differ{'' if number > 1 else 's'}" if number else "yes"
+    return [items[name] for name in verdict.setting.split(", ")]
 
 
 def tally(verdicts: Sequence[Verdict], campaign: Plan) -> str:
@@ -112,11 +136,11 @@ def tally(verdicts: Sequence[Verdict], campaign: Plan) -> str:
     for wording in WORDINGS:
         every = [verdict for verdict in tested if verdict.wording == wording]
         few, sure = wording.startswith("too few"), sum(verdict.holm < 0.05 for verdict in every)
-        own = sum(not departures(verdict, campaign) for verdict in every)
+        own = sum(same_setting(verdict.claim, items_of(verdict, campaign)) == "yes" for verdict in every)
         if every:
             lines.append((wording, f"{len(every)}", "" if few else f"{sure}", f"{own}"))
     sure = sum(verdict.holm < 0.05 for verdict in tested if verdict.outcome != "too few")
-    own = sum(not departures(verdict, campaign) for verdict in tested)
+    own = sum(same_setting(verdict.claim, items_of(verdict, campaign)) == "yes" for verdict in tested)
     lines.append(("all", f"{len(tested)}", f"{sure}", f"{own}"))
     return table(("verdict", "rows", "with p, Holm < 0.05", "in the paper's setting"), lines)
 

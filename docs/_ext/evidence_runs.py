@@ -9,7 +9,9 @@ import numpy as np
 
 from _ext.evidence_tables import table
 from drift.analyses.rounds.numbers import OF_RECORD
+from drift.claims import claims
 from drift.claims.campaign import execute
+from drift.claims.campaign.beside import added, fixed
 from drift.claims.campaign.plan import Plan, PlanItem
 from drift.claims.campaign.recorded_run import RecordedRun
 from drift.claims.claim import Verdict
@@ -57,24 +59,6 @@ def seconds(runs: Iterable[RecordedRun]) -> float:
     return sum(value for *_, value in parts)
 
 
-def fixed(run: RecordedRun, item: PlanItem) -> bool:
-    """Whether a run was trained after its item was fixed as it is: its file states the digest."""
-    return run.plan in (item.digest, item.digest.partition("-")[0])
-
-
-def added(runs: ByItem, campaign: Plan) -> dict[str, list[int]]:
-    """Seeds of each item that were trained after it was fixed, where others had been trained before."""
-    late: dict[str, list[int]] = {}
-    for item in campaign.items:
-        seeds: dict[int, list[bool]] = {}
-        for run in runs[item.name]:
-            seeds.setdefault(run.experiment.seed, []).append(fixed(run, item))
-        after = sorted(seed for seed, states in seeds.items() if all(states))
-        if after and len(after) < len(seeds):
-            late[item.name] = after
-    return late
-
-
 def counts(campaign: Plan, runs: ByItem, verdicts: Sequence[Verdict], answers: Sequence[Verdict]) -> dict[str, str]:
     """Numbers within sentences, by name."""
     states = [fixed(run, item) for item in campaign.items for run in runs[item.name]]
@@ -84,12 +68,20 @@ def counts(campaign: Plan, runs: ByItem, verdicts: Sequence[Verdict], answers: S
         "added": "; ".join(seeds.values()),
         "tests-claims": f"{max(one.family for one in verdicts)}",
         "tests-findings": f"{max(one.family for one in answers)}",
+        "below-margin": below_margin(campaign),
         "identical": identical(runs),
         "first-window": first_window(runs),
         "gain-rounds": gain_rounds(runs),
         "fixed-cross": fixed_cross(campaign, runs),
         **_of_findings(runs),
     }
+
+
+def below_margin(campaign: Plan) -> str:
+    """How many of the effects that FedEve's paper prints are smaller than the margin of their claim."""
+    margins = {claim.name: claim.margin or 0.0 for claim in claims()}
+    effects = [pair for item in campaign.items if item.paper == "fedeve" for pair in item.printed.items()]
+    return f"{sum(abs(effect) < margins[name] for name, effect in effects)} of the {len(effects)}"
 
 
 def fixed_cross(campaign: Plan, runs: ByItem) -> str:

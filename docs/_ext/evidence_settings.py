@@ -5,12 +5,13 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Collection, Sequence
 
-from _ext.claim_settings import CODE, NOTES, SHOWN_IN, of_claim
+from _ext.claim_settings import CODE, NOTES, POST_HOC, SHOWN_IN, of_claim
 from _ext.evidence_claims import anchor
-from _ext.evidence_runs import ByItem, fixed
+from _ext.evidence_runs import ByItem
 from _ext.evidence_tables import table
 from _ext.paper_settings import Setting, of_item
 from drift.claims import claims
+from drift.claims.campaign.beside import fixed
 from drift.claims.campaign.plan import Plan, PlanItem
 from drift.claims.campaign.recorded_run import RecordedRun
 from drift.claims.claim import Claim
@@ -69,7 +70,7 @@ def _settings(item: PlanItem, asked: Sequence[Claim], tested: Collection[str]) -
     for settings, members in groups.items():
         title = members[0].name.partition("-")[0]
         shown = dict.fromkeys(SHOWN_IN.get(claim.name, item.item) for claim in members)
-        head = f"{written(title)}, {', '.join(shown)}"
+        head = f"{written(title)}, {'post hoc' if members[0].name in POST_HOC else ', '.join(shown)}"
         linked.setdefault(head, []).extend(
             f"[{claim.name}](results.md#{row})" if (row := anchor(claim, item.name)) in tested else f"`{claim.name}`"
             for claim in members
@@ -86,7 +87,8 @@ def _settings(item: PlanItem, asked: Sequence[Claim], tested: Collection[str]) -
         linked.setdefault(every := f"{written(item.paper)}, {item.item}", [])
         for one in rest:
             rows[one.name], ours[one.name] = {every: one.paper}, one.ours
-    heads, lines = [*linked], [f"{head}: {', '.join(links)}" for head, links in linked.items() if links]
+    heads = [head for head in linked if not head.endswith("post hoc")]
+    lines = [f"{head}: {', '.join(links)}" for head, links in linked.items() if links]
     several = "Claims, by the paper's setting:\n\n" + "\n".join(f"- {line}" for line in lines)
     parts = [several if len(lines) > 1 else "".join(f"Claims of {line}." for line in lines)]
     if rows:

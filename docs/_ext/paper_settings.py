@@ -29,8 +29,11 @@ ALWAYS = (
 )
 """Settings that every table has, also where both are equal; all others are in it where they differ."""
 
-SILENT = ("keep", "device", "engine", "threads", "seed")
-"""Tables and settings that change no number beyond its last digits, or only which numbers there are."""
+SILENT = ("keep", "device", "engine", "threads", "seed", "evaluate_every")
+"""Tables and settings that change no number beyond its last digits, or only which numbers there are.
+
+No paper states how often it evaluates.
+"""
 
 
 @dataclass(frozen=True)

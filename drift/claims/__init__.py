@@ -22,9 +22,12 @@ if TYPE_CHECKING:
 
 PAPERS = ("ima", "fedlaw", "lss", "fedeve")
 
+ACROSS = "cross"
+"""Stands for a paper where the questions across the papers are asked."""
+
 
 def claims(*papers: str) -> list[Claim]:
-    """The claims of the papers named, of all where none is, in the order of the papers.
+    """The claims of the papers named ("cross": the questions across them), of all papers where none is, in order.
 
     Raises:
         ValueError: If there is no such paper.
@@ -37,9 +40,7 @@ def claims(*papers: str) -> list[Claim]:
 
 def questions() -> tuple[Claim, ...]:
     """Questions across the papers, by section of docs/findings.md."""
-    from drift.claims.entries import read_claims
-
-    return read_claims("cross")
+    return tuple(claims(ACROSS))
 
 
 def require_papers(*papers: str) -> None:
@@ -49,7 +50,7 @@ def require_papers(*papers: str) -> None:
         ValueError: With the nearest name.
     """
     for paper in papers:
-        require_known("paper", paper, sorted(PAPERS))
+        require_known("paper", paper, sorted((*PAPERS, ACROSS)))
 
 
 def check(runs: Sequence[Run], *papers: str) -> list[Verdict]:

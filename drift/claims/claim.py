@@ -61,7 +61,10 @@ class Verdict:
 
     @property
     def wording(self) -> str:
-        """The outcome, and why seeds are too few, or the side of the paper's effect on which the interval lies."""
+        """The outcome, why seeds are too few, the side of the paper's effect on which the interval lies.
+
+        An interval above zero that contains the paper's effect may still lie within the margin of none, and says so.
+        """
         if self.outcome == "too few":
             few = self.interval.number < VERDICT
             return f"too few, {f'fewer than {VERDICT} seeds' if few else 'interval too wide'}"
@@ -72,6 +75,8 @@ class Verdict:
         if self.outcome == "not tested" or self.claim.test == "same":
             return self.outcome
         words = "equivalent to none" if self.outcome == "equivalent" else self.outcome
+        if words == "agrees" and self.interval.inside(self.claim.margin or 0.0):
+            words = "agrees, within the margin"
         if self.printed is None or not self.interval.excludes(self.printed):
             return words
         return f"{words}, {'above' if self.interval.value > self.printed else 'below'} the paper"
@@ -186,7 +191,10 @@ class Claim:
 
         "printed": the effect is within the margin of the paper's, tested at the nearest such value; "none": it is zero,
         for "no less" minus the margin; "margin": for a mean within the margin, that the effect reaches it, the larger p
-        of both ends (two one-sided tests), and for one outside, that the effect is the margin.
+        of both ends, doubled (two one-sided tests), and for one outside, that the effect is the margin.
+
+        `decision` asks for a 95 % interval within the margin, where the source takes one of 90 %: it is stricter, each
+        of the two one-sided tests at 2.5 %.
 
         Source: Schuirmann 1987, Journal of Pharmacokinetics and Biopharmaceutics 15 (two one-sided tests).
         """

@@ -11,7 +11,7 @@ from typing import Any, Self
 from pydantic import Field, model_validator
 
 from drift.claims.claim import Claim, Effects, Test
-from drift.claims.select_runs import averaging, extreme_effects, method_effects, pair_effects
+from drift.claims.select_runs import extreme_effects, method_effects, of_variant, pair_effects
 from drift.plugins.toml_models import Entry, read_toml
 from drift.runs.run import Run
 
@@ -37,12 +37,15 @@ class ClaimEntry(Entry):
     where: str = Field("", pattern=r"^(\w+\.\w+)?$", description="FILE.FUNCTION that says whether a run suits")
     correlation: bool = Field(False, description="whether the effect is one, whose interval is that of Fisher's z")
     instead: str = Field("", description="what the measure takes of a file that lacks the results of several rounds")
-    ima: dict[str, Any] = Field({}, description="options of IMA; runs of it with others are left out")
+    variant: dict[str, Any] = Field(
+        {}, serialization_alias="ima", description="options of a method; runs that have them with other values are left out"
+    )  # by the alias in `how`, so that plans keep their digests
 
     @model_validator(mode="after")
     def _functions_are_known(self) -> Self:
-        if (self.over or self.where) and len(self.methods) != 1:
-            raise ValueError(f"{self.name} says over or where, which need one method; methods: {list(self.methods)}")
+        if (self.where and len(self.methods) != 1) or (self.over and not self.methods):
+            needs = "where needs one method, over one or a pair"
+            raise ValueError(f"{self.name} names methods {list(self.methods)}; {needs}.")
         if self.across and not self.over:
             raise ValueError(f"{self.name} compares items of a campaign; say in over which setting differs.")
         try:
@@ -65,18 +68,18 @@ class ClaimEntry(Entry):
             across=self.across,
             methods=self.methods,
             measure=self._effects,
-            of_run=number if self.across else None,
+            of_run=number if self.across and len(self.methods) == 1 else None,
             correlation=self.correlation,
             instead=self.instead,
-            how=self.model_dump_json(include={"measure", "options", "methods", "over", "where", "ima"}),
+            how=self.model_dump_json(include={"measure", "options", "methods", "over", "where", "variant"}, by_alias=True),
         )
 
     def _effects(self, runs: Sequence[Run]) -> Effects:
         number = partial(_function(self.measure), **self.options)
-        suited = averaging(runs, self.ima) if self.ima else runs
+        suited = of_variant(runs, self.variant)
         match self.methods:
-            case (label,) if self.over:
-                return extreme_effects(suited, label, self.over, number)
+            case methods if self.over:
+                return extreme_effects(suited, methods, self.over, number)
             case (label,):
                 return method_effects(suited, label, number, where=_function(self.where) if self.where else None)
             case (label, base):

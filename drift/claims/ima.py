@@ -80,10 +80,13 @@ def between_globals(run: Run) -> float:
 
 
 def average_nearer(run: Run) -> float:
-    """Distance to the minimum of the line, in line lengths: of the last global model minus of the mean.
+    """How far beyond the middle of the last global model (0) and the mean (1) the minimum of their line lies.
 
-    NaN where the minimum is not on the line.
+    Positive where it is nearer to the mean. It grows on beyond the mean, unlike the difference of both distances. A
+    minimum beyond an end of the scanned line counts as that end, -1 or 1.
     """
     line = run.cached(average_line)
-    least = fitted_minimum(line).at["t"]
-    return abs(0.0 - least) - abs(1.0 - least)
+    minimum = fitted_minimum(line)
+    lowest = float(line["t"][int(np.nanargmin(line["loss"].values))])
+    end = float(line["t"].max() if lowest > 0.5 else line["t"].min())
+    return (end if minimum.state == "edge" else minimum.at["t"]) - 0.5

@@ -2,18 +2,19 @@
 
 from drift.analyses.curvature.eigenvalues import round_sharpness
 from drift.analyses.landscapes.model_quality import noise_robustness, three_accuracies
-from drift.claims.measures import late
+from drift.claims.measures import accuracies, late
 from drift.runs.run import Run
 
 
 def ahead_after(run: Run, other: Run, *, rounds: int) -> float:
     """Accuracy after the first rounds minus that of another run, points; NaN where one was not measured then."""
+    return error_after(other, rounds=rounds) - error_after(run, rounds=rounds)
 
-    def after(member: Run) -> float:
-        values = member.metrics()["accuracy"]
-        return 100 * float(values.sel(round=rounds - 1)) if rounds - 1 in values["round"] else float("nan")
 
-    return after(run) - after(other)
+def error_after(run: Run, *, rounds: int) -> float:
+    """1 minus the accuracy after the first rounds, points; NaN where it was not measured then."""
+    values = accuracies(run)
+    return 100 - 100 * float(values.sel(round=rounds - 1)) if rounds - 1 in values["round"] else float("nan")
 
 
 def outside(run: Run, other: Run) -> float:

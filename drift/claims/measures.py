@@ -22,9 +22,20 @@ LAST = 10
 """Rounds at the end that accuracies are averaged over, as in the papers' tables."""
 
 
+def accuracies(run: Run) -> xr.DataArray:
+    """Test accuracy over rounds.
+
+    Raises:
+        LookupError: If it was not measured.
+    """
+    if "accuracy" not in (metrics := run.metrics()):
+        raise LookupError(f"run {run.name} has no accuracy")
+    return metrics["accuracy"]
+
+
 def accuracy(run: Run) -> float:
     """Mean test accuracy of the last 10 evaluated rounds, in points; of the last one where fewer were evaluated."""
-    values = run.metrics()["accuracy"].dropna("round").values
+    values = accuracies(run).dropna("round").values
     last = values[-LAST:] if len(values) >= LAST else values[-1:]
     return 100 * float(last.mean()) if len(last) else float("nan")
 

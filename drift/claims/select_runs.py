@@ -7,20 +7,15 @@ from statistics import fmean
 from typing import Any
 
 from drift.claims.claim import Effects
-from drift.methods.ima import IMA
 from drift.runs.run import Run
 
 OfRun = Callable[[Run], float]
 OfPair = Callable[[Run, Run], float]
 
 
-def averaging(runs: Sequence[Run], options: Mapping[str, Any]) -> list[Run]:
-    """Runs of other methods than IMA, and those of IMA with these options."""
-    return [
-        run
-        for run in runs
-        if not isinstance(run.method, IMA) or all(getattr(run.method, key) == value for key, value in options.items())
-    ]
+def of_variant(runs: Sequence[Run], options: Mapping[str, Any]) -> list[Run]:
+    """Runs whose methods have these options with these values, or have no such options."""
+    return [run for run in runs if all(getattr(run.method, key, value) == value for key, value in options.items())]
 
 
 def method_effects(
@@ -43,37 +38,50 @@ def pair_effects(runs: Sequence[Run], label: str, base: str, measure: OfPair) ->
     Raises:
         LookupError: If there is no such pair.
     """
-    bases = {(_setting(run), run.experiment.seed): run for run in runs if run.label == base}
-    matched = [
-        (run.experiment.seed, run, bases[_setting(run), run.experiment.seed])
-        for run in runs
-        if run.label == label and (_setting(run), run.experiment.seed) in bases
-    ]
-    if not matched:
-        raise LookupError(f"no runs of {label} and {base} with one setting and seed among those given")
-    return _by_seed((seed, measure(run, other)) for seed, run, other in matched)
+    return _by_seed((run.experiment.seed, measure(run, other)) for run, other in _pairs(runs, label, base))
 
 
-def extreme_effects(runs: Sequence[Run], label: str, setting: str, measure: OfRun) -> Effects:
+def extreme_effects(
+    runs: Sequence[Run], methods: Sequence[str], setting: str, measure: Callable[..., float]
+) -> Effects:
     """The measure where a setting is smallest minus that where it is largest, all else equal, by seed.
 
     Args:
+        methods: Label of the runs, or of a method and its base, whose pairs are measured.
         setting: What varies, as in "clients.partition.concentration".
 
     Raises:
         LookupError: If no runs of the method differ in it alone.
     """
-    groups: dict[str, dict[float, Run]] = defaultdict(dict)
-    for run in runs:
-        rest, value = _split(run, setting)
-        if run.label == label and isinstance(value, int | float):
-            groups[rest][value] = run
+    label, *bases = methods
+    own = [(run,) for run in runs if run.label == label]
+    groups: dict[str, dict[float, tuple[Run, ...]]] = defaultdict(dict)
+    for members in _pairs(runs, label, *bases, setting=setting) if bases else own:
+        rest, value = _split(members[0], setting)
+        if isinstance(value, int | float):
+            groups[rest][value] = members
     series = [group for group in groups.values() if len(group) > 1]
     if not series:
-        raise LookupError(f"no runs of {label} that differ in {setting} alone among those given")
-    return _by_seed(
-        (group[min(group)].experiment.seed, measure(group[min(group)]) - measure(group[max(group)])) for group in series
-    )
+        raise LookupError(f"no runs of {' and '.join(methods)} that differ in {setting} alone among those given")
+    ends = [(group[min(group)], group[max(group)]) for group in series]
+    return _by_seed((least[0].experiment.seed, measure(*least) - measure(*most)) for least, most in ends)
+
+
+def _pairs(runs: Sequence[Run], label: str, base: str, *, setting: str = "") -> list[tuple[Run, Run]]:
+    """(run of a method, run of the base) that share settings and seed, and the value of one more setting.
+
+    Raises:
+        LookupError: If there is none.
+    """
+
+    def shared(run: Run) -> tuple[Any, ...]:
+        return _setting(run), run.experiment.seed, _split(run, setting)[1] if setting else None
+
+    bases = {shared(run): run for run in runs if run.label == base}
+    matched = [(run, bases[shared(run)]) for run in runs if run.label == label and shared(run) in bases]
+    if not matched:
+        raise LookupError(f"no runs of {label} and {base} with one setting and seed among those given")
+    return matched
 
 
 def _by_seed(values: Iterable[tuple[int, float]]) -> dict[int, float]:

@@ -12,9 +12,11 @@ from figures.texts import console
 from landscape.plugins import unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from drift.claims.claim import Verdict
+
+    Beside = Callable[[Verdict], tuple[str, list[int], str]]
 
 COLUMNS = {
     "claim": "claim",
@@ -26,7 +28,9 @@ COLUMNS = {
     "margin": "margin",
     "holm": "p, Holm",
     "seeds": "seeds",
+    "same": "same setting?",
 }
+OF_FILES = ("setting", "printed", "same")
 OF_VERDICT = ("printed", "p", "holm", "family", "seeds", "setting", "reason", "short")
 
 
@@ -50,39 +54,44 @@ def claims(
     margin. "Agrees": it lies above zero (for "at least as": above minus the margin). "Differs": it lies below. If the
     claim states no difference, it is equivalent within the margin and differs outside. Otherwise the seeds
     are "too few": fewer than three, or with an interval too wide for any of these verdicts. "Above" or "below the
-    paper": the interval excludes the paper's effect itself. Without a printed effect, "sign agrees" and "no less" stand
-    for "agrees".
+    paper": the interval excludes the paper's effect itself. "Agrees, within the margin": it contains that effect, but
+    no effect above the margin. Without a printed effect, "sign agrees" and "no less" stand for "agrees".
 
     "p, Holm" belongs to the test that decided. It is adjusted for all tests that could decide a claim: of all papers
-    with --files, of the papers named for runs. With --claim, the words of a claim and the command that repeats its runs
+    with --files, of the papers named for runs. Questions across the papers are adjusted on their own. With --claim, the words of a claim and the command that repeats its runs
     follow. The JSON (--json) also has its figure in the gallery, and why it is not tested. The files of a campaign
-    (fedscape reproduce) stand for its runs. Only they are compared with the paper's effects, which belong to a setting.
+    (fedscape reproduce) stand for its runs. Only they are compared with the paper's effects, which belong to a setting:
+    "same setting?" counts in how many settings a row departs from it. Added seeds were trained after others were seen.
 
     Example: `fedscape claims runs --paper ima`
 
     Args:
-        paper: Only claims of these papers (fedscape list papers). By default all.
-        claim: Only the rows of these claims; p stays adjusted for all. By default all.
+        paper: Only claims of these papers (fedscape list papers); cross has the questions of docs/findings.md. By
+            default all papers.
+        claim: Only the rows of these claims or questions; p stays adjusted for all. By default all.
         files: Folder of the small files of a campaign, tested in place of runs. By default none.
         plan: TOML file of the campaign's plan. By default that of fedscape.
     """
-    from drift.claims import require_papers
+    from drift.claims import ACROSS, PAPERS, require_papers
 
     require_papers(*(paper or ()))
     if bool(run) == (files is not None):
         what = "both runs and --files" if run else "neither runs nor --files"
         raise ValueError(f"there are {what}; name runs, or a campaign's folder by --files FOLDER.")
-    verdicts = _of_files(files, plan, paper or ()) if files else _of_runs(run or [], paper or (), runs, data)
+    papers = [*(paper or ())]
+    if ACROSS not in papers and any(name.startswith(f"{ACROSS}-") for name in claim or ()):
+        papers = [*(papers or PAPERS), ACROSS]
+    verdicts, beside = _of_files(files, plan, papers) if files else (_of_runs(run or [], papers, runs, data), _alone)
     for name in claim or ():
         if name not in (names := sorted({verdict.claim.name for verdict in verdicts})):
             raise ValueError(unknown("claim", name, names))
     verdicts = [verdict for verdict in verdicts if not claim or verdict.claim.name in claim]
     if json:
-        console.put_json([_full(verdict) for verdict in verdicts])
+        console.put_json([_full(verdict, *beside(verdict)[1:]) for verdict in verdicts])
         return
     tested = [verdict for verdict in verdicts if verdict.seeds]
-    columns = {name: title for name, title in COLUMNS.items() if files or name not in ("setting", "printed")}
-    console.table([_short(verdict) for verdict in tested], columns, empty="no claim could be tested.")
+    columns = {name: title for name, title in COLUMNS.items() if files or name not in OF_FILES}
+    console.table([_short(verdict, *beside(verdict)) for verdict in tested], columns, empty="no claim could be tested.")
     for row in tested:
         if claim:
             console.put(f"{row.claim.item}: {row.claim.statement}. Effect: {row.claim.effect}. {_repeat(row)}".rstrip())
@@ -98,44 +107,69 @@ def claims(
 
 def _of_runs(names: Sequence[str], papers: Sequence[str], runs: Path, data: Path | None) -> list[Verdict]:
     recorded = RunSource(runs, data).open_all(names)
+    from drift.claims import ACROSS
     from drift.claims import claims as known
     from drift.claims.claim import adjusted
 
-    selected, verdicts = known(*papers), []
-    with console.progress("claims", total=len(selected)) as step:
-        for done, claim in enumerate(selected):
-            step(done, claim.name)
-            verdicts.append(claim.judge(recorded))
-    return adjusted(verdicts)
+    of_papers = [name for name in papers if name != ACROSS]
+    families = [known(*of_papers)] * (bool(of_papers) or not papers) + [known(ACROSS)] * (ACROSS in papers)
+    verdicts, total = [], sum(map(len, families))
+    with console.progress("claims", total=total) as step:
+        for family in families:
+            own = []
+            for claim in family:
+                step(len(verdicts) + len(own), claim.name)
+                own.append(claim.judge(recorded))
+            verdicts += adjusted(own)
+    return verdicts
 
 
-def _of_files(files: Path, plan: Path | None, papers: Sequence[str]) -> list[Verdict]:
-    from drift.claims.campaign.judge import judge
+def _of_files(files: Path, plan: Path | None, papers: Sequence[str]) -> tuple[list[Verdict], Beside]:
+    """Verdicts, and what stands beside each: (its seeds as text, seeds that were added, whether its setting is one)."""
+    from drift.claims.campaign import beside
+    from drift.claims.campaign.judge import by_identity, judge, runs_of
     from drift.claims.campaign.plan import load
     from drift.config.shipped import plans
 
     if not any(files.glob("*.json")):
         raise LookupError(f"there is no file of a run in {files}; give the folder of fedscape reproduce --files.")
-    return judge(load(plan or plans()["reproduction"]), files, *papers)
+    path = plan or plans()["reproduction"]
+    campaign, recorded, stated = load(path), by_identity(files), beside.settings_of(path)
+    late = beside.added({item.name: runs_of([item], campaign, recorded) for item in campaign.items}, campaign)
+    items = {item.name: item for item in campaign.items}
+
+    def of(verdict: Verdict) -> tuple[str, list[int], str]:
+        own = [items[name] for name in filter(None, verdict.setting.split(", "))]
+        added = [seed for seed in verdict.seeds if seed in late.get(verdict.setting, ())]
+        return beside.seeds(verdict, late), added, stated.get(beside.row_key(verdict.claim, own), "-")
+
+    return judge(campaign, recorded, *papers), of
 
 
-def _short(verdict: Verdict) -> dict[str, Any]:
+def _alone(verdict: Verdict) -> tuple[str, list[int], str]:
+    return str(verdict.interval.number), [], "-"
+
+
+def _short(verdict: Verdict, seeds: str, added: list[int], same: str) -> dict[str, Any]:
     unit, interval = "" if verdict.claim.unit == "1" else f" {verdict.claim.unit}", verdict.interval
-    mean, low, high = interval.shown
+    shown = [f"{value:+.3g}" for value in interval.shown]
+    if verdict.claim.unit == "log2":
+        shown, unit = [f"{2**value:.3g}" for value in interval.shown], " (ratio)"
     return {
         "claim": verdict.claim.name,
         "setting": verdict.setting,
         "verdict": verdict.wording,
-        "effect": f"{mean:+.3g}{unit}",
-        "interval": f"{low:+.3g} to {high:+.3g}" if interval.number > 1 else "-",
+        "effect": f"{shown[0]}{unit}",
+        "interval": f"{shown[1]} to {shown[2]}" if interval.number > 1 else "-",
         "printed": "-" if verdict.printed is None else f"{verdict.printed:+.3g}",
         "margin": "-" if verdict.claim.margin is None else f"{verdict.claim.margin:g}",
         "holm": f"{verdict.holm:.2g}" if verdict.holm == verdict.holm else "-",
-        "seeds": interval.number,
+        "seeds": seeds,
+        "same": same,
     }
 
 
-def _full(verdict: Verdict) -> dict[str, Any]:
+def _full(verdict: Verdict, added: list[int], same: str) -> dict[str, Any]:
     claim, interval = verdict.claim, verdict.interval
     return {
         **{name: getattr(claim, name) for name in ("name", "item", "statement", "unit", "test", "margin")},
@@ -147,6 +181,8 @@ def _full(verdict: Verdict) -> dict[str, Any]:
         **dict(zip(("effect", "low", "high"), interval.shown, strict=True)),
         "interval": f"Student's t over {'Fisher z' if interval.fisher else 'paired differences'}, one per seed",
         **{name: getattr(verdict, name) for name in OF_VERDICT},
+        "added": added,
+        "same_setting": same,
         "repeat": _repeat(verdict),
     }
 
@@ -162,5 +198,5 @@ def picture(paper: str, section: str) -> str:
     from figures.papers import load
 
     kind, name = next(iter(re.findall(r"(Fig\.|Table)s?\.? (\w+)", section.replace("Figs.", "Fig."))), ("", ""))
-    items = [item for item in load(paper).items if name and item.item.startswith(f"{kind} {name}")]
+    items = [item for item in (load(paper).items if name else ()) if item.item.startswith(f"{kind} {name}")]
     return next((item.figure for item in sorted(items, key=lambda item: item.item != f"{kind} {name}")), "")

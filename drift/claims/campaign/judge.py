@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from drift.claims import claims
+from drift.claims import ACROSS, claims
 from drift.claims.campaign import records
 from drift.claims.campaign.plan import Plan, PlanItem, Unit, hours, identity
 from drift.claims.campaign.recorded_run import RecordedRun
@@ -15,18 +15,25 @@ from drift.claims.claim import Claim, Verdict, adjusted
 Recorded = Mapping[str, RecordedRun]
 """Runs by `plan.identity`."""
 
+NUMBERS = ("rounds", "block", "measured", "blocks", "points", "results")
+"""Parts of a file that claims read."""
 
-def judge(plan: Plan, files: Path, *papers: str) -> list[Verdict]:
+
+def judge(plan: Plan, files: Path | Recorded, *papers: str) -> list[Verdict]:
     """Verdicts on the claims of papers, of all where none is named, with p adjusted over the claims of all papers.
 
-    A claim that several items of the plan bear on is judged on each of them that has runs; one that compares settings,
-    on all of them together. One without runs is not tested; the reason says what its runs cost.
+    "cross" names the questions across the papers, which are adjusted on their own. A claim that several items of the
+    plan bear on is judged on each of them that has runs; one that compares settings, on all of them together. One
+    without runs is not tested; the reason says what its runs cost.
 
     Raises:
         ValueError: If there is no such paper, or a file is none of a campaign, or damaged.
     """
     asked = {claim.name for claim in claims(*papers)}
-    return [verdict for verdict in of_claims(claims(), plan, by_identity(files)) if verdict.claim.name in asked]
+    recorded = by_identity(files) if isinstance(files, Path) else files
+    families = [claims()] * (papers != (ACROSS,)) + [claims(ACROSS)] * (ACROSS in papers)
+    verdicts = [verdict for family in families for verdict in of_claims(family, plan, recorded)]
+    return [verdict for verdict in verdicts if verdict.claim.name in asked]
 
 
 def of_claims(selected: Sequence[Claim], plan: Plan, recorded: Recorded) -> list[Verdict]:
@@ -35,8 +42,19 @@ def of_claims(selected: Sequence[Claim], plan: Plan, recorded: Recorded) -> list
 
 
 def by_identity(files: Path) -> Recorded:
-    """Recorded runs by their settings."""
-    return {identity(run.experiment): run for run in records.read_all(files)}
+    """Recorded runs by their settings.
+
+    Raises:
+        ValueError: If two files of one run have different numbers; copies are one.
+    """
+    found: dict[str, RecordedRun] = {}
+    for run in records.read_all(files):
+        other = found.setdefault(identity(run.experiment), run)
+        if differing := [part for part in NUMBERS if run.content[part] != other.content[part]]:
+            raise ValueError(
+                f"{other.path} and {run.path} are files of one run with different {differing[0]}; delete one of them."
+            )
+    return found
 
 
 def runs_of(items: Sequence[PlanItem], plan: Plan, recorded: Recorded) -> list[RecordedRun]:

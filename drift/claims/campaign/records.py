@@ -92,7 +92,8 @@ def read(path: Path) -> RecordedRun:
     """The run of a file.
 
     Raises:
-        ValueError: If it is no such file, of a later format, or lacks a part, or its settings were edited.
+        ValueError: If it is no such file, of a later format, or lacks a part, or settings, name, label or number of
+            rounds were edited.
     """
     try:
         content = json_table(path.read_bytes())
@@ -107,6 +108,11 @@ def read(path: Path) -> RecordedRun:
     run = RecordedRun(content, path)
     if run.experiment.hash != content["hash"]:
         raise ValueError(f"the settings of {path} are not those of its hash; restore or delete it.")
+    stated, rounds = run.experiment, content["rounds"]
+    for part, value in {"name": stated.slug, "label": stated.method.label, "rounds": stated.rounds}.items():
+        short = part == "rounds" and run.diverged and type(rounds) is int and 0 < rounds < stated.rounds
+        if content[part] != value and not short:
+            raise ValueError(f"{path} has the {part} {content[part]!r}, its settings say {value!r}; restore or delete it.")
     return run
 
 

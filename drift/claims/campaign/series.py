@@ -123,6 +123,8 @@ def as_metrics(content: Mapping[str, Any], numbers: Callable[[Any], np.ndarray])
                 column[at] = numbers(values)
                 columns[name] = ("round", column)
     if "accuracy" in columns:
+        if strange := [value for value in columns["accuracy"][1] if value < 0 or value > 1]:  # NaN is neither
+            raise ValueError(f"an accuracy of {strange[0]:g} is not within 0 to 1")
         columns.setdefault("error", ("round", 1 - columns["accuracy"][1]))
     return xr.Dataset(columns, {"round": rounds})
 
