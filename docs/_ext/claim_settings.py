@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 
 from _ext.paper_settings import ALWAYS, Setting, flat, of_item, of_paper
-from drift.claims.campaign.plan import PlanItem, PlanRow
+from drift.claims.campaign.plan import PlanItem
 from drift.claims.claim import Claim
 from drift.config.experiment import Experiment
 from figures.looks.palette import label as written

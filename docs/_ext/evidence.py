@@ -29,7 +29,7 @@ from _ext.evidence_words import CAPTIONS, WORDS  # noqa: E402 - after the path i
 from benchmarks import adapters, early_warning, model_map, noise, sharp_drift  # noqa: E402 - after the path is set
 from drift.analyses.over_seeds import estimate  # noqa: E402
 from drift.claims import PAPERS, claims, questions  # noqa: E402 - after the path is set
-from drift.claims.campaign import beside, judge, plan  # noqa: E402
+from drift.claims.campaign import judge, plan, provenance  # noqa: E402
 from drift.claims.campaign.recorded_run import RecordedRun  # noqa: E402
 from drift.claims.claim import Verdict  # noqa: E402
 from drift.claims.measures import accuracy  # noqa: E402
@@ -124,12 +124,12 @@ def numbers(files: Path = FILES) -> dict[str, str]:
 
 
 def settings_of_rows() -> str:
-    """Whether each row of the plan has its paper's setting, for `fedscape claims`: `drift.claims.campaign.beside`."""
+    """Whether each row of the plan has its paper's setting, as `fedscape claims` reads it."""
     campaign, stated = plan.load(plans()["reproduction"]), {}
     for claim in claims():
         items = [item for item in campaign.items if claim.name in item.claims]
         for group in [items] if claim.across and items else [[item] for item in items]:
-            stated[beside.row_key(claim, group)] = same_setting(claim, group)
+            stated[provenance.row_key(claim, group)] = same_setting(claim, group)
     return json.dumps(stated, indent=1) + "\n"
 
 
@@ -237,7 +237,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     blocks = numbers()
     for page in PAGES:
         page.write_text(filled(page.read_text(encoding="utf-8"), blocks, OTHERS), encoding="utf-8")
-    beside.settings_file(plans()["reproduction"]).write_text(settings_of_rows(), encoding="utf-8")
+    provenance.settings_file(plans()["reproduction"]).write_text(settings_of_rows(), encoding="utf-8")
     if not options.no_pictures:
         from _ext.evidence_pictures import draw
 

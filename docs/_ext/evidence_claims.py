@@ -12,7 +12,7 @@ import numpy as np
 from _ext.claim_settings import same_setting
 from _ext.evidence_tables import span, table
 from drift.analyses.over_seeds import VERDICT
-from drift.claims.campaign import beside
+from drift.claims.campaign import provenance
 from drift.claims.campaign.plan import Plan, PlanItem
 from drift.claims.campaign.recorded_run import RecordedRun
 from drift.claims.campaign.records import Observed
@@ -43,7 +43,7 @@ WORDINGS = (
 
 def rows(verdicts: Sequence[Verdict], campaign: Plan, runs: Mapping[str, Sequence[RecordedRun]]) -> str:
     """A row per claim and setting; the words of a claim are in its first row, the other rows have its name."""
-    lines, last, added = [], "", beside.added(runs, campaign)
+    lines, last, added = [], "", provenance.added(runs, campaign)
     for verdict in verdicts:
         if verdict.seeds:
             claim = verdict.claim
@@ -57,7 +57,7 @@ def rows(verdicts: Sequence[Verdict], campaign: Plan, runs: Mapping[str, Sequenc
                     ", ".join(map(_links, verdict.setting.split(", "))) + rounds_read(verdict, runs),
                     span(verdict.interval, 3),
                     "" if verdict.printed is None else f"{verdict.printed:+.3g}",
-                    beside.seeds(verdict, added),
+                    provenance.seeds(verdict, added),
                     p_value(verdict),
                     same_setting(claim, items_of(verdict, campaign)),
                 )

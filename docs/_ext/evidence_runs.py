@@ -11,8 +11,8 @@ from _ext.evidence_tables import table
 from drift.analyses.rounds.numbers import OF_RECORD
 from drift.claims import claims
 from drift.claims.campaign import execute
-from drift.claims.campaign.beside import added, fixed
-from drift.claims.campaign.plan import Plan, PlanItem
+from drift.claims.campaign.plan import Plan
+from drift.claims.campaign.provenance import added, fixed
 from drift.claims.campaign.recorded_run import RecordedRun
 from drift.claims.claim import Verdict
 from drift.claims.cross import quadratic_error, window_gains

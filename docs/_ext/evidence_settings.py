@@ -11,8 +11,8 @@ from _ext.evidence_runs import ByItem
 from _ext.evidence_tables import table
 from _ext.paper_settings import Setting, of_item
 from drift.claims import claims
-from drift.claims.campaign.beside import fixed
 from drift.claims.campaign.plan import Plan, PlanItem
+from drift.claims.campaign.provenance import fixed
 from drift.claims.campaign.recorded_run import RecordedRun
 from drift.claims.claim import Claim
 from figures.looks.palette import label as written

@@ -61,22 +61,25 @@ class Verdict:
 
     @property
     def wording(self) -> str:
-        """The outcome, why seeds are too few, the side of the paper's effect on which the interval lies.
+        """The outcome, and why seeds are too few, or the side of the paper's effect on which the interval lies.
 
-        An interval above zero that contains the paper's effect may still lie within the margin of none, and says so.
+        An interval above zero that contains the paper's effect may still lie within the margin of none, and says so. A
+        question across the papers has no direction to agree with.
         """
         if self.outcome == "too few":
             few = self.interval.number < VERDICT
             return f"too few, {f'fewer than {VERDICT} seeds' if few else 'interval too wide'}"
+        if self.claim.section and self.outcome in ("agrees", "differs"):
+            return "excludes no effect"
         if self.outcome == "agrees" and self.printed is None:
             return f"{'sign agrees' if self.interval.low > 0 else 'no less'}; no printed effect"
         if self.outcome == "differs" and (decided := self.claim.decision(self.interval, self.printed)[1]) != "printed":
             return f"differs, {'against the claim' if decided == 'none' else 'outside the margin'}"
         if self.outcome == "not tested" or self.claim.test == "same":
             return self.outcome
-        words = "equivalent to none" if self.outcome == "equivalent" else self.outcome
+        words = "equivalent to none" if self.outcome == "equivalent" else str(self.outcome)
         if words == "agrees" and self.interval.inside(self.claim.margin or 0.0):
-            words = "agrees, within the margin"
+            words += ", within the margin"
         if self.printed is None or not self.interval.excludes(self.printed):
             return words
         return f"{words}, {'above' if self.interval.value > self.printed else 'below'} the paper"

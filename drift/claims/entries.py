@@ -18,6 +18,10 @@ from drift.runs.run import Run
 FOLDER = Path(__file__).resolve().parent
 
 
+HOW = {"measure", "options", "methods", "over", "where", "variant"}
+"""Fields that say how an effect is measured."""
+
+
 class ClaimEntry(Entry):
     """A claim: its words, how it is judged, and what is measured on which runs."""
 
@@ -37,9 +41,9 @@ class ClaimEntry(Entry):
     where: str = Field("", pattern=r"^(\w+\.\w+)?$", description="FILE.FUNCTION that says whether a run suits")
     correlation: bool = Field(False, description="whether the effect is one, whose interval is that of Fisher's z")
     instead: str = Field("", description="what the measure takes of a file that lacks the results of several rounds")
-    variant: dict[str, Any] = Field(
-        {}, serialization_alias="ima", description="options of a method; runs that have them with other values are left out"
-    )  # by the alias in `how`, so that plans keep their digests
+    variant: dict[str, Any] = Field(  # `how` calls it ima, as in the digests of plans
+        {}, serialization_alias="ima", description="options of a method; runs that have them otherwise are left out"
+    )
 
     @model_validator(mode="after")
     def _functions_are_known(self) -> Self:
@@ -71,7 +75,7 @@ class ClaimEntry(Entry):
             of_run=number if self.across and len(self.methods) == 1 else None,
             correlation=self.correlation,
             instead=self.instead,
-            how=self.model_dump_json(include={"measure", "options", "methods", "over", "where", "variant"}, by_alias=True),
+            how=self.model_dump_json(include=HOW, by_alias=True),
         )
 
     def _effects(self, runs: Sequence[Run]) -> Effects:

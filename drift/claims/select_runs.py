@@ -54,9 +54,9 @@ def extreme_effects(
         LookupError: If no runs of the method differ in it alone.
     """
     label, *bases = methods
-    own = [(run,) for run in runs if run.label == label]
+    singles = [(run,) for run in runs if run.label == label]
     groups: dict[str, dict[float, tuple[Run, ...]]] = defaultdict(dict)
-    for members in _pairs(runs, label, *bases, setting=setting) if bases else own:
+    for members in _pairs(runs, label, *bases, setting=setting) if bases else singles:
         rest, value = _split(members[0], setting)
         if isinstance(value, int | float):
             groups[rest][value] = members

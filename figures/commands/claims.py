@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from drift.claims.claim import Verdict
 
-    Beside = Callable[[Verdict], tuple[str, list[int], str]]
+    Notes = Callable[[Verdict], tuple[str, list[int], str]]
 
 COLUMNS = {
     "claim": "claim",
@@ -58,16 +58,17 @@ def claims(
     no effect above the margin. Without a printed effect, "sign agrees" and "no less" stand for "agrees".
 
     "p, Holm" belongs to the test that decided. It is adjusted for all tests that could decide a claim: of all papers
-    with --files, of the papers named for runs. Questions across the papers are adjusted on their own. With --claim, the words of a claim and the command that repeats its runs
-    follow. The JSON (--json) also has its figure in the gallery, and why it is not tested. The files of a campaign
-    (fedscape reproduce) stand for its runs. Only they are compared with the paper's effects, which belong to a setting:
-    "same setting?" counts in how many settings a row departs from it. Added seeds were trained after others were seen.
+    with --files, of the papers named for runs. Questions across the papers are adjusted on their own, and have no
+    direction. With --claim, the words of a claim and the command that repeats its runs follow. The JSON (--json) also
+    has its figure in the gallery, and why it is not tested. The files of a campaign (fedscape reproduce) stand for its
+    runs. Only they are compared with the paper's effects, which belong to a setting: "same setting?" counts in how many
+    choices a row departs from it. Added seeds were trained after others were seen.
 
     Example: `fedscape claims runs --paper ima`
 
     Args:
-        paper: Only claims of these papers (fedscape list papers); cross has the questions of docs/findings.md. By
-            default all papers.
+        paper: Only claims of these papers (fedscape list papers); cross has the questions of docs/findings.md, for
+            --files. By default all papers.
         claim: Only the rows of these claims or questions; p stays adjusted for all. By default all.
         files: Folder of the small files of a campaign, tested in place of runs. By default none.
         plan: TOML file of the campaign's plan. By default that of fedscape.
@@ -81,17 +82,19 @@ def claims(
     papers = [*(paper or ())]
     if ACROSS not in papers and any(name.startswith(f"{ACROSS}-") for name in claim or ()):
         papers = [*(papers or PAPERS), ACROSS]
-    verdicts, beside = _of_files(files, plan, papers) if files else (_of_runs(run or [], papers, runs, data), _alone)
+    if run and ACROSS in papers:
+        raise ValueError("questions across the papers need the files of a campaign: --files FOLDER.")
+    verdicts, notes = _of_files(files, plan, papers) if files else (_of_runs(run or [], papers, runs, data), _alone)
     for name in claim or ():
         if name not in (names := sorted({verdict.claim.name for verdict in verdicts})):
             raise ValueError(unknown("claim", name, names))
     verdicts = [verdict for verdict in verdicts if not claim or verdict.claim.name in claim]
     if json:
-        console.put_json([_full(verdict, *beside(verdict)[1:]) for verdict in verdicts])
+        console.put_json([_full(verdict, *notes(verdict)[1:]) for verdict in verdicts])
         return
     tested = [verdict for verdict in verdicts if verdict.seeds]
     columns = {name: title for name, title in COLUMNS.items() if files or name not in OF_FILES}
-    console.table([_short(verdict, *beside(verdict)) for verdict in tested], columns, empty="no claim could be tested.")
+    console.table([_short(verdict, *notes(verdict)) for verdict in tested], columns, empty="no claim could be tested.")
     for row in tested:
         if claim:
             console.put(f"{row.claim.item}: {row.claim.statement}. Effect: {row.claim.effect}. {_repeat(row)}".rstrip())
@@ -107,26 +110,20 @@ def claims(
 
 def _of_runs(names: Sequence[str], papers: Sequence[str], runs: Path, data: Path | None) -> list[Verdict]:
     recorded = RunSource(runs, data).open_all(names)
-    from drift.claims import ACROSS
     from drift.claims import claims as known
     from drift.claims.claim import adjusted
 
-    of_papers = [name for name in papers if name != ACROSS]
-    families = [known(*of_papers)] * (bool(of_papers) or not papers) + [known(ACROSS)] * (ACROSS in papers)
-    verdicts, total = [], sum(map(len, families))
-    with console.progress("claims", total=total) as step:
-        for family in families:
-            own = []
-            for claim in family:
-                step(len(verdicts) + len(own), claim.name)
-                own.append(claim.judge(recorded))
-            verdicts += adjusted(own)
-    return verdicts
+    selected, verdicts = known(*papers), []
+    with console.progress("claims", total=len(selected)) as step:
+        for done, claim in enumerate(selected):
+            step(done, claim.name)
+            verdicts.append(claim.judge(recorded))
+    return adjusted(verdicts)
 
 
-def _of_files(files: Path, plan: Path | None, papers: Sequence[str]) -> tuple[list[Verdict], Beside]:
+def _of_files(files: Path, plan: Path | None, papers: Sequence[str]) -> tuple[list[Verdict], Notes]:
     """Verdicts, and what stands beside each: (its seeds as text, seeds that were added, whether its setting is one)."""
-    from drift.claims.campaign import beside
+    from drift.claims.campaign import provenance
     from drift.claims.campaign.judge import by_identity, judge, runs_of
     from drift.claims.campaign.plan import load
     from drift.config.shipped import plans
@@ -134,16 +131,16 @@ def _of_files(files: Path, plan: Path | None, papers: Sequence[str]) -> tuple[li
     if not any(files.glob("*.json")):
         raise LookupError(f"there is no file of a run in {files}; give the folder of fedscape reproduce --files.")
     path = plan or plans()["reproduction"]
-    campaign, recorded, stated = load(path), by_identity(files), beside.settings_of(path)
-    late = beside.added({item.name: runs_of([item], campaign, recorded) for item in campaign.items}, campaign)
+    campaign, recorded, stated = load(path), by_identity(files), provenance.settings_of(path)
+    late = provenance.added({item.name: runs_of([item], campaign, recorded) for item in campaign.items}, campaign)
     items = {item.name: item for item in campaign.items}
 
-    def of(verdict: Verdict) -> tuple[str, list[int], str]:
-        own = [items[name] for name in filter(None, verdict.setting.split(", "))]
+    def notes(verdict: Verdict) -> tuple[str, list[int], str]:
+        of_row = [items[name] for name in filter(None, verdict.setting.split(", "))]
         added = [seed for seed in verdict.seeds if seed in late.get(verdict.setting, ())]
-        return beside.seeds(verdict, late), added, stated.get(beside.row_key(verdict.claim, own), "-")
+        return provenance.seeds(verdict, late), added, stated.get(provenance.row_key(verdict.claim, of_row), "-")
 
-    return judge(campaign, recorded, *papers), of
+    return judge(campaign, recorded, *papers), notes
 
 
 def _alone(verdict: Verdict) -> tuple[str, list[int], str]:
@@ -175,7 +172,7 @@ def _full(verdict: Verdict, added: list[int], same: str) -> dict[str, Any]:
         **{name: getattr(claim, name) for name in ("name", "item", "statement", "unit", "test", "margin")},
         "measure": claim.effect,
         "picture": picture(claim.name.partition("-")[0], claim.item),
-        "verdict": verdict.outcome,
+        "verdict": verdict.wording if claim.section else verdict.outcome,
         "wording": verdict.wording,
         "instead": claim.instead if verdict.short else "",
         **dict(zip(("effect", "low", "high"), interval.shown, strict=True)),

@@ -43,7 +43,8 @@ def reproduce(
     Example: `fedscape reproduce --paper ima --budget 2h --workers 2`
 
     Args:
-        budget: Core time after which no further round is trained: 2h, 90m, 30s. By default none.
+        budget: Core time after which no further round is trained: 2h, 90m, 30s. What claims measure on the rounds of a
+            finished run comes on top, minutes for some. By default none.
         device: Where clients train; auto takes the GPU if it agrees with the CPU.
         plan: TOML file of a plan of your own. By default that of fedscape.
         files: Folder of the small files with the numbers, one per finished run.

@@ -117,7 +117,7 @@ def execute(
         hours: Core-hours after which no further round is trained.
         workers: Processes; each trains one set at a time on one thread.
         device: As in an experiment.
-        report: Called with a line for each run that begins (with one worker).
+        report: Called with a line for each run that begins, and for each that is measured (with one worker).
     """
     seconds = None if hours is None else hours * 3600 / workers
     if workers == 1:
@@ -156,10 +156,18 @@ def _lane(
                 diverged.add(unit.experiment.slug)
             except (ValueError, LookupError, RuntimeError) as reason:  # the other runs go on
                 result = UnitResult(unit, "failed", " ".join(str(reason).split()))
+            if result.state == "recorded" and (unit in short or not _file(unit, folders).exists()):
+                report(
+                    f"{unit.item.name}, seed {unit.seed}: measuring recorded rounds for its claims, beyond any budget"
+                )
             record_finished(units, folders, diverged)
             yield result
         if reasons := _unanswered(units, _files_of(units, folders.files)):
             yield UnitResult(units[-1], "incomplete", "; ".join(reasons))
+
+
+def _file(unit: Unit, folders: Folders) -> Path:
+    return folders.files / f"{unit.experiment.slug}.json"
 
 
 def _files_of(units: Sequence[Unit], files: Path) -> Recorded:

@@ -47,14 +47,14 @@ def by_identity(files: Path) -> Recorded:
     Raises:
         ValueError: If two files of one run have different numbers; copies are one.
     """
-    found: dict[str, RecordedRun] = {}
+    recorded: dict[str, RecordedRun] = {}
     for run in records.read_all(files):
-        other = found.setdefault(identity(run.experiment), run)
-        if differing := [part for part in NUMBERS if run.content[part] != other.content[part]]:
+        other = recorded.setdefault(identity(run.experiment), run)
+        if differing := [key for key in NUMBERS if run.content[key] != other.content[key]]:
             raise ValueError(
                 f"{other.path} and {run.path} are files of one run with different {differing[0]}; delete one of them."
             )
-    return found
+    return recorded
 
 
 def runs_of(items: Sequence[PlanItem], plan: Plan, recorded: Recorded) -> list[RecordedRun]:

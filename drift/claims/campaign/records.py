@@ -109,10 +109,13 @@ def read(path: Path) -> RecordedRun:
     if run.experiment.hash != content["hash"]:
         raise ValueError(f"the settings of {path} are not those of its hash; restore or delete it.")
     stated, rounds = run.experiment, content["rounds"]
-    for part, value in {"name": stated.slug, "label": stated.method.label, "rounds": stated.rounds}.items():
-        short = part == "rounds" and run.diverged and type(rounds) is int and 0 < rounds < stated.rounds
-        if content[part] != value and not short:
-            raise ValueError(f"{path} has the {part} {content[part]!r}, its settings say {value!r}; restore or delete it.")
+    short = run.diverged and type(rounds) is int and 0 < rounds < stated.rounds
+    expected = {"name": stated.slug, "label": stated.method.label, "rounds": rounds if short else stated.rounds}
+    for key, value in expected.items():
+        if content[key] != value:
+            raise ValueError(
+                f"{path} has the {key} {content[key]!r}, its settings say {value!r}; restore or delete it."
+            )
     return run
 
 

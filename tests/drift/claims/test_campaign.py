@@ -147,6 +147,16 @@ def test_a_used_up_budget_stops_between_rounds_and_the_next_call_goes_on(tmp_pat
     assert all(one.state == "recorded" for one in execute(plan.sets(), where))
 
 
+def test_a_line_says_that_the_rounds_of_a_finished_run_are_measured(tmp_path):
+    plan, where = small_plan(tmp_path), places(tmp_path)
+    told = []
+    list(execute(plan.sets(), where, report=told.append))
+    measured = [line for line in told if line.endswith("measuring its rounds for claims, beyond any budget")]
+    assert len(measured) == 4 and told[1] == measured[0]
+    list(execute(plan.sets(), where, report=told.append))
+    assert sum("measuring" in line for line in told) == 4, "nothing is left to measure"
+
+
 def test_a_file_stands_for_its_run_in_claims(campaign):
     plan, where = campaign
     files = {run.name: run for run in records.read_all(where.files)}

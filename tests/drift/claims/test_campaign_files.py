@@ -116,3 +116,47 @@ def test_a_file_whose_settings_were_edited_is_refused(run, tmp_path):
     path.write_text(json.dumps(content))
     with pytest.raises(ValueError, match=r"the settings of .* are not those of its hash; restore or delete it"):
         by_identity(tmp_path)
+
+
+def _edited(path, other, change):
+    content = json.loads(path.read_text())
+    change(content)
+    other.write_text(json.dumps(content))
+
+
+def test_two_files_of_one_run_are_one_if_they_are_copies_and_refused_if_their_numbers_differ(run, tmp_path):
+    path, other = records.write(tmp_path, run, {}), tmp_path / "zzz.json"
+    _edited(path, other, lambda content: content.update(seconds=[1.0]))
+    assert len(by_identity(tmp_path)) == 1
+    _edited(path, other, lambda content: content["measured"][0]["accuracy"].__setitem__(0, 0.01))
+    with pytest.raises(ValueError, match=rf"{path.name} and .*zzz\.json are files of one run with different measured"):
+        by_identity(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("part", "value"), [("label", "fedeve"), ("name", "fedeve-s0"), ("rounds", 6), ("rounds", "x")]
+)
+def test_a_file_whose_name_label_or_rounds_are_not_those_of_its_settings_is_refused(run, tmp_path, part, value):
+    path = records.write(tmp_path, run, {})
+    _edited(path, path, lambda content: content.update({part: value}))
+    with pytest.raises(
+        ValueError, match=rf"\.json has the {part} {value!r}, its settings say .*; restore or delete it"
+    ):
+        records.read(path)
+
+
+def test_a_diverged_file_has_fewer_rounds_than_its_settings(run, tmp_path):
+    path = records.write(tmp_path, run, {}, diverged=True)
+    _edited(path, path, lambda content: content.update(rounds=5))
+    assert records.read(path).committed == 5
+    _edited(path, path, lambda content: content.update(rounds=8))
+    with pytest.raises(ValueError, match="has the rounds 8, its settings say 7"):
+        records.read(path)
+
+
+@pytest.mark.parametrize("value", [-0.1, 1.2, 93.0])
+def test_an_accuracy_that_is_no_fraction_is_refused_in_one_line(run, tmp_path, value):
+    path = records.write(tmp_path, run, {})
+    _edited(path, path, lambda content: content["measured"][0]["accuracy"].__setitem__(0, value))
+    with pytest.raises(OSError, match=rf"is damaged \(ValueError: an accuracy of {value:g} is not within 0 to 1\)"):
+        records.read(path).metrics()

@@ -41,13 +41,80 @@ def test_pairs_share_setting_and_seed(runs):
 
 def test_extremes_differ_in_one_setting_alone(runs):
     found = select_runs.extreme_effects(
-        runs, "fedavg", "clients.partition.concentration", lambda run: run.experiment.clients.partition.concentration
+        runs, ["fedavg"], "clients.partition.concentration", lambda run: run.experiment.clients.partition.concentration
     )
     assert found == {1: 1.0 - 9.0}
     with pytest.raises(LookupError, match=r"differ in clients\.per_round alone"):
-        select_runs.extreme_effects(runs, "fedavg", "clients.per_round", lambda run: 0.0)
+        select_runs.extreme_effects(runs, ["fedavg"], "clients.per_round", lambda run: 0.0)
     with pytest.raises(LookupError, match=r"differ in no\.such alone"):
-        select_runs.extreme_effects(runs, "fedavg", "no.such", lambda run: 0.0)
+        select_runs.extreme_effects(runs, ["fedavg"], "no.such", lambda run: 0.0)
+
+
+def test_extremes_of_pairs_compare_each_run_with_the_base_of_its_own_setting(tmp_path):
+    runs = [
+        trained(tmp_path, f"method={name}", f"local.epochs={epochs}")
+        for epochs in (1, 3)
+        for name in ("fedavg", "fedeve")
+    ]
+    values = [accuracy(run) for run in runs]
+    (number,) = select_runs.extreme_effects(runs, ["fedeve", "fedavg"], "local.epochs", measures.ahead).values()
+    assert number == pytest.approx(values[1] - values[0] - (values[3] - values[2]))
+    assert abs(number) > 1e-3
+    with pytest.raises(LookupError, match=r"no runs of fedeve and fedavg that differ in local\.epochs alone"):
+        select_runs.extreme_effects(runs[:3], ["fedeve", "fedavg"], "local.epochs", measures.ahead)
+
+
+def test_figure_6_of_ima_is_the_gain_at_one_end_minus_the_gain_at_the_other(tmp_path):
+    asked = {one.name: one for one in claims("ima")}
+    ends = {"heterogeneity": "clients.partition.concentration", "participation": "clients.per_round"}
+    for name, setting in ends.items():
+        runs = [
+            trained(tmp_path, *method, f"{setting}={value}", "rounds=3")
+            for value in (2, 4)
+            for method in (("method=fedavg",), ("method=ima", "method.window=2", "method.start=1"))
+        ]
+        values = [accuracy(run) for run in runs]
+        (number,) = asked[f"ima-gain-{name}"].measure(runs).values()
+        assert number == pytest.approx(values[1] - values[0] - (values[3] - values[2])), name
+    assert (asked["ima-gain-epochs"].test, asked["ima-gain-epochs"].across) == ("same", True)
+
+
+def test_figure_6_of_lss_varies_the_models_that_a_client_averages(tmp_path):
+    (claim,) = [one for one in claims("lss") if one.name == "lss-more-models"]
+    runs = [trained(tmp_path, "method=lss", f"method.candidates={count}", "rounds=1") for count in (1, 2, 3)]
+    values = [accuracy(run) for run in runs]
+    assert claim.measure(runs) == {5: pytest.approx(values[2] - values[0])}
+    with pytest.raises(LookupError, match=r"differ in method\.candidates alone"):
+        claim.measure(runs[:1])
+
+
+def test_each_fixed_gamma_is_compared_with_none_on_its_own(tmp_path):
+    asked = {one.name: one for one in claims("fedlaw")}
+    gammas = [trained(tmp_path, "method=shrink", f"method.gamma={gamma}") for gamma in (0.95, 0.9)]
+    base = trained(tmp_path)
+    for run, name in zip(gammas, ("095", "09"), strict=True):
+        claim = asked[f"fedlaw-fixed-gamma-{name}"]
+        assert claim.measure([base, *gammas]) == {5: pytest.approx(accuracy(run) - accuracy(base))}
+    assert "post hoc" in asked["fedlaw-shrinking-helps"].item
+
+
+@pytest.mark.parametrize(("least", "place"), [(1.2, 0.7), (1.0, 0.5), (0.9, 0.4), (0.3, -0.2), (1.7, 1), (-0.9, -1)])
+def test_the_place_of_the_minimum_grows_on_beyond_the_average_up_to_the_end_of_the_line(least, place):
+    t = np.linspace(-0.5, 1.5, 41)
+    line = xr.Dataset({"loss": ("t", (t - least) ** 2)}, {"t": t})
+    assert ima.average_nearer(SimpleNamespace(cached=lambda analysis: line)) == pytest.approx(place)
+
+
+def test_a_run_without_accuracy_is_said_in_a_plain_line(runs):
+    (claim,) = [one for one in claims("fedeve") if one.name == "fedeve-accuracy"]
+    without = [
+        SimpleNamespace(
+            **{name: getattr(run, name) for name in ("experiment", "label", "name")},
+            metrics=lambda run=run: run.metrics().drop_vars("accuracy"),
+        )
+        for run in runs[:2]
+    ]
+    assert claim.judge(without).reason == f"run {without[1].name} has no accuracy"
 
 
 def test_each_is_the_mean_over_the_settings_of_a_seed(runs):

@@ -29,7 +29,7 @@ from drift.claims.cross import (
     ratios,
     while_averaging,
 )
-from drift.claims.select_runs import averaging, pair_effects
+from drift.claims.select_runs import of_variant, pair_effects
 
 IMA = ("method=ima", "method.start=6", "rounds=14")
 
@@ -182,7 +182,7 @@ def test_pairs_with_ima_have_the_options_asked_for(tmp_path):
         return float(run.method.window if run.method.late == "exp" else 100)
 
     for options, expected in (((5, "exp"), 5.0), ((5, "na"), 100.0), ((1, "exp"), 1.0)):
-        suited = averaging(runs, dict(zip(("window", "late"), options, strict=True)))
+        suited = of_variant(runs, dict(zip(("window", "late"), options, strict=True)))
         assert len(suited) == 2
         assert pair_effects(suited, "ima", "fedavg", late) == {5: expected}
 

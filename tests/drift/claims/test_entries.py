@@ -40,7 +40,8 @@ def written(folder, changes):
         ({"where": "measures.many"}, r"no function many"),
         ({"options": {"variants": "gamma"}}, "cannot call measures.mean_gain .*variant"),
         ({"methods": ["ima", "fedavg"]}, "cannot call measures.mean_gain .*too many"),
-        ({"methods": ["ima", "fedavg"], "over": "local.epochs"}, "need one method"),
+        ({"methods": [], "over": "local.epochs"}, "where needs one method, over one or a pair"),
+        ({"methods": ["ima", "fedavg"], "where": "measures.two_clients"}, "where needs one method"),
         ({"across": True}, "say in over which setting differs"),
     ],
 )

@@ -14,7 +14,7 @@ import xarray as xr
 from blocks import ROOT
 
 from drift.analyses.over_seeds import estimate
-from drift.claims import claims
+from drift.claims import claims, questions
 from drift.claims.campaign import execute, judge, plan
 from drift.config.shipped import plans
 from figures import cli
@@ -94,14 +94,15 @@ def test_a_row_whose_files_lack_several_rounds_says_what_it_has_instead(evidence
     asked = {one.name: one for one in claims()}
     campaign = plan.load(plans()["reproduction"])
     recorded = judge.by_identity(evidence.FILES)
-    (item,) = [one for one in campaign.items if one.name == "lss-table1-cifar10"]
-    (verdict, *_) = judge.of_claims([asked["lss-more-models"]], campaign, recorded)
+    (item,) = [one for one in campaign.items if one.name == "ima-table1-fmnist-shards2"]
+    (verdict, *_) = judge.of_claims([asked["ima-more-models"]], campaign, recorded)
     short = sum(
-        "lss-more-models" in lacking for units in item.units for lacking in execute.lacking(units, recorded).values()
+        "ima-more-models" in lacking for units in item.units for lacking in execute.lacking(units, recorded).values()
     )
     assert verdict.short == short
+    empty = {one.name: [] for one in campaign.items}
     for number in (0, 2):
-        text = evidence.evidence_claims.rows([replace(verdict, short=number)], campaign, {})
+        text = evidence.evidence_claims.rows([replace(verdict, short=number)], campaign, empty)
         said = "As taken: the last stored round alone (2 runs to measure again)."
         assert (said in text) == (number > 0)
 
@@ -118,8 +119,8 @@ def test_seeds_that_were_added_are_those_with_the_digest_where_others_have_none(
     spec = tiny.experiment
     runs = [SimpleNamespace(plan=text, experiment=spec(f"seed={seed}")) for seed, text in enumerate(("", item.digest))]
     empty = {one.name: [] for one in campaign.items}
-    assert evidence.evidence_runs.added({**empty, item.name: runs}, campaign) == {item.name: [1]}
-    assert evidence.evidence_runs.added({**empty, item.name: runs[1:]}, campaign) == {}
+    assert evidence.provenance.added({**empty, item.name: runs}, campaign) == {item.name: [1]}
+    assert evidence.provenance.added({**empty, item.name: runs[1:]}, campaign) == {}
 
 
 def test_each_row_has_an_anchor_that_the_settings_link_to(blocks):
@@ -150,7 +151,8 @@ def test_three_clicks_lead_from_a_claim_to_its_row_its_settings_and_its_runs(evi
     assert len(places) == len(set(places))
     sections = dict(re.findall(r"(?ms)^## ([\w-]+)\n(.*?)(?=^## |\Z)", settings))
     for line in rows.values():
-        items = re.findall(r"\(results-settings\.md#([\w-]+)\)", cells(line)[1])
+        items = re.findall(r"\(results-settings\.md#([\w-]+)\)", cells(line)[2])
+        assert items
         for item, command, runs in zip(items[::3], items[1::3], items[2::3], strict=True):
             section = sections[item]
             assert re.search(rf'<a id="{command}"></a>Command:\n\n```bash\n(.*\n)*fedscape train ', section), item
@@ -168,9 +170,62 @@ def test_the_command_prints_the_rows_of_the_page(evidence, blocks, capsys):
     ]
     assert [row[3].split(" ")[0] for row in rows] == [f"{one['effect']:+.3f}" for one in printed]
     assert [row[4] for row in rows] == ["" if one["printed"] is None else f"{one['printed']:+.3g}" for one in printed]
-    assert [row[6] for row in rows] == [
-        evidence.evidence_claims.p_value(SimpleNamespace(holm=float(one["holm"] or "nan"))) for one in printed
+    assert [row[6] for row in rows] == [p_of(evidence, one) for one in printed]
+    assert [row[5] for row in rows] == [
+        f"{len(one['seeds'])}" + f", {len(one['added'])} added" * bool(one["added"]) for one in printed
     ]
+    assert any(one["added"] for one in printed)
+    assert [row[7] for row in rows] == [one["same_setting"] for one in printed]
+
+
+def p_of(evidence, one):
+    return evidence.evidence_claims.p_value(SimpleNamespace(holm=float(one["holm"] or "nan")))
+
+
+def test_the_command_prints_the_questions_of_findings(evidence, blocks, capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["claims", "--paper", "cross", "--json", "--files", str(evidence.FILES)])
+    printed = {(one["name"], one["setting"]): one for one in json.loads(capsys.readouterr().out) if one["seeds"]}
+    sections = {claim.section for claim in questions()}
+    rows = {name: [cells(line) for line in blocks[f"findings-{name}"].splitlines()] for name in sections}
+    asked, compared = {claim.name: claim for claim in questions()}, 0
+    for (name, setting), one in printed.items():
+        head, _, *lines = rows[asked[name].section]
+        effect, low, high = (one[end] if one[end] is not None else float("nan") for end in ("effect", "low", "high"))
+        interval = replace(estimate([]), value=effect, low=low, high=high, number=len(one["seeds"]))
+        p = p_of(evidence, one).replace("< ", "<")
+        text = evidence.span(interval, 3, one["unit"]) + (f", p={p}".replace("=<", "<") if p else "")
+        assert text in {line[head.index(setting)][: len(text)] for line in lines}, name
+        assert one["wording"].startswith("too few") or one["wording"] == one["verdict"] == "excludes no effect"
+        compared += 1
+    assert compared > 50
+    with pytest.raises(SystemExit):
+        cli.main(["claims", "--claim", "cross-ima-change", "--files", str(evidence.FILES)])
+    out = capsys.readouterr().out
+    (row, *_) = [line for line in out.splitlines() if line.strip().startswith("cross-ima-change")]
+    assert f"{2 ** printed['cross-ima-change', 'cross-fmnist-mlp-shards2']['effect']:.3g} (ratio)" in row
+
+
+def test_a_row_says_the_rounds_that_it_is_measured_on_and_a_setting_that_was_written_for_it(evidence, blocks):
+    rows = {
+        re.search(r'id="(.+?)"', line)[1]: cells(line) for line in blocks["claims"].splitlines() if "<a id=" in line
+    }
+    assert rows["ima-heterogeneity-tracks--cross-fmnist-mlp-shards2"][2].endswith(", rounds 60,80,100,117-119")
+    assert rows["ima-mean-below--ima-table1-fmnist-dir01"][2].endswith(", rounds 200,297-299")
+    assert "rounds" not in rows["fedeve-accuracy--fedeve-table1-mnist-dir01"][2]
+    assert evidence.evidence_claims._spans([0, 1, 3, 5, 6, 7]) == ["0,1", "3", "5-7"]
+    path = plans()["reproduction"]
+    assert evidence.provenance.settings_file(path).read_text(encoding="utf-8") == evidence.settings_of_rows()
+    (item, *_) = plan.load(path).items
+    changed = item.model_copy(update={"value": 1.0, "claims": item.claims[:1]})
+    (claim, *_) = claims()
+    assert evidence.provenance.row_key(claim, [item]) != evidence.provenance.row_key(claim, [changed])
+
+
+def test_each_wording_of_a_row_is_counted(evidence, blocks):
+    _, _, *rows = (cells(line) for line in blocks["tally"].splitlines())
+    assert sum(int(row[1]) for row in rows[:-1]) == int(rows[-1][1]) == blocks["claims"].count("<a id=")
+    assert blocks["below-margin"] == "7 of the 12"
 
 
 def test_bounds_are_rounded_so_that_they_stay_true(evidence):

@@ -7,11 +7,12 @@ from types import SimpleNamespace
 import pytest
 from blocks import ROOT
 
-from docs._ext.paper_settings import of_item
+from docs._ext.paper_settings import Setting, of_item
 from drift.claims import claims
 from drift.claims.campaign.plan import PlanItem, load
 from drift.config.load import plans
 from figures.papers import load as paper
+from landscape.results.parsed_text import dotted
 
 PRINTED = {  # as the papers print them: rate, its decay, momentum, weight decay, epochs, batch, rounds, clients, cohort
     "ima-table1-fmnist-shards2": ("0.01", "0.99", "0.9", "0.001", "5", "50", "300", "100", "10"),
@@ -84,7 +85,12 @@ def pages(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "docs")
     from _ext import claim_settings, evidence_settings
 
-    return SimpleNamespace(of_claim=claim_settings.of_claim, settings=evidence_settings._settings)
+    return SimpleNamespace(
+        of_claim=claim_settings.of_claim,
+        settings=evidence_settings._settings,
+        departures=claim_settings.departures,
+        same=claim_settings.same_setting,
+    )
 
 
 def test_a_claim_is_compared_with_the_setting_in_which_its_paper_makes_it(items, pages):
@@ -116,6 +122,31 @@ def test_a_claim_is_compared_with_the_setting_in_which_its_paper_makes_it(items,
     assert not {"local.steps", "lss: method.pool_init"} & set(
         differing("lss-accuracy-1", "lss-table1-cifar10-resnet20")
     )
+
+
+@pytest.mark.parametrize(
+    ("names", "number"),
+    [
+        (("clients.partition.name", "clients.partition.shards", "clients.partition.concentration"), 1),
+        (("clients.partition.concentration", "rounds"), 2),
+        (("local.steps", "local.epochs", "local.lr"), 2),
+        (("task.model", "task.model_options.source"), 1),
+        (("lss: method.affinity", "soups: method.affinity", "method.base.affinity"), 1),
+        (("method", "method.gamma"), 1),
+        ((), 0),
+    ],
+)
+def test_one_choice_counts_once(pages, names, number):
+    assert pages.departures([Setting(name, "a", "b") for name in names] + [Setting("seed", "a", "a")]) == number
+
+
+def test_what_no_paper_states_is_no_departure_and_every_row_of_a_method_counts(items, pages):
+    asked = {one.name: one for one in claims()}
+    eve = items["fedeve-table1-mnist-dir001"]
+    assert "evaluate_every" not in {one.name for one in pages.of_claim(asked["fedeve-accuracy"], eve)}
+    law = items["fedlaw-table1-cifar10-dir1"]
+    assert pages.same(asked["fedlaw-gws-gamma-rises"], [law]) == "1 differs", "its rounds"
+    assert pages.same(asked["fedlaw-shrinking-helps"], [items["ima-table1-fmnist-shards2"]]) == "post hoc"
 
 
 def test_what_only_the_code_states_says_so(items, pages):
@@ -155,3 +186,23 @@ def test_printed_effects_are_differences_of_the_cells_that_the_papers_print(item
                 assert effect == pytest.approx(cells[row] - cells[other], abs=1e-9), (item.name, name)
                 compared += 1
     assert compared == 22
+    cells = {one.row: one.value for one in paper("fedlaw").item("Table 1").numbers if one.column == "SimpleCNN, 1"}
+    printed = items["fedlaw-table1-cifar10-dir1"].printed
+    for name, gamma in (("095", "0.95"), ("09", "0.9")):
+        assert printed[f"fedlaw-fixed-gamma-{name}"] == pytest.approx(cells[gamma] - cells["1"])
+
+
+def test_figure_6_of_each_paper_has_the_runs_that_its_claim_compares(items):
+    by_claim = {}
+    for item in items.values():
+        for name in item.claims:
+            by_claim.setdefault(name, []).append(item.name)
+    assert by_claim["lss-more-models"] == ["lss-fig6-cifar10"]
+    lss = [items["lss-fig6-cifar10"].trained(row) for row in items["lss-fig6-cifar10"].rows]
+    assert [(one.method.candidates, one.rounds) for one in lss] == [(count, 1) for count in range(1, 7)]
+    settings = {"heterogeneity": "clients.partition.concentration", "participation": "clients.per_round"}
+    for name, setting in {**settings, "epochs": "local.epochs"}.items():
+        trained = [items[one].trained(items[one].rows[0]) for one in by_claim[f"ima-gain-{name}"]]
+        contents = [one.resolved() for one in trained]
+        assert len(contents) == 2
+        assert {key for key in dotted(contents[0]) if dotted(contents[0])[key] != dotted(contents[1])[key]} == {setting}

@@ -70,6 +70,9 @@ rows = [
     assert found["fedeve-accuracy"]["seeds"] == [0, 1, 2]
     assert found["fedeve-accuracy"]["setting"] == "table"
     assert found["fedeve-accuracy"]["picture"] == "accuracy-table"
+    assert (found["fedeve-accuracy"]["added"], found["fedeve-accuracy"]["same_setting"]) == ([], "-"), (
+        "a plan of one's own"
+    )
     assert found["fedeve-momentum"]["verdict"] == "not tested"
     assert call("claims", "--files", files, "--plan", path) == 0
     out = capsys.readouterr().out
@@ -81,6 +84,12 @@ rows = [
     out = " ".join(capsys.readouterr().out.split())
     assert "FedEve, Table 1: FedEve is more accurate than FedAvg. Effect: accuracy of the last 10 evaluated" in out
     assert out.endswith("minus FedAvg. fedscape reproduce --item table --files again")
+
+
+@pytest.mark.parametrize("asked", [("--paper", "cross"), ("--claim", "cross-fedeve-accuracy")])
+def test_questions_across_the_papers_are_those_of_files(folder, asked, capsys):
+    assert call("claims", folder, *asked) == 2
+    assert "questions across the papers need the files of a campaign: --files FOLDER." in capsys.readouterr().err
 
 
 def test_the_rows_of_one_claim_keep_the_adjustment_of_all(folder, capsys):
