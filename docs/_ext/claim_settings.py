@@ -34,7 +34,7 @@ SHOWN_IN = {
 Theorem 1 of IMA has no setting of its own; Fig. 2 shows its terms.
 """
 
-POST_HOC = ("fedlaw-shrinking-helps",)
+POST_HOC = ("fedlaw-shrinking-helps", "ima-window-heterogeneity")
 """Claims about models that are changed after training; no paper has a run of theirs."""
 
 LENGTH = ("local.steps", "local.epochs")

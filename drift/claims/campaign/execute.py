@@ -157,9 +157,7 @@ def _lane(
             except (ValueError, LookupError, RuntimeError) as reason:  # the other runs go on
                 result = UnitResult(unit, "failed", " ".join(str(reason).split()))
             if result.state == "recorded" and (unit in short or not _file(unit, folders).exists()):
-                report(
-                    f"{unit.item.name}, seed {unit.seed}: measuring recorded rounds for its claims, beyond any budget"
-                )
+                report(f"{unit.item.name}, seed {unit.seed}: measuring its rounds for claims, beyond any budget")
             record_finished(units, folders, diverged)
             yield result
         if reasons := _unanswered(units, _files_of(units, folders.files)):

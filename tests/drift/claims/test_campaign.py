@@ -200,7 +200,7 @@ def test_files_are_judged_by_the_items_that_bear_on_a_claim(campaign, tmp_path):
 
 def test_results_that_claims_across_settings_compare_are_stored_with_each_run(tmp_path):
     concentrations = [[f"clients.partition.concentration={value}"] for value in (0.5, 5.0)]
-    shared = small_plan(tmp_path, claims=["ima-gain-heterogeneity"], rows=[{"set": [], "seeds": 1, "minutes": 1}])
+    shared = small_plan(tmp_path, claims=["ima-window-heterogeneity"], rows=[{"set": [], "seeds": 1, "minutes": 1}])
     items = [
         shared.items[0].model_copy(update={"name": f"at-{place}", "set": ("rounds=12", "keep.globals=all", *own)})
         for place, own in enumerate(concentrations)
@@ -209,7 +209,7 @@ def test_results_that_claims_across_settings_compare_are_stored_with_each_run(tm
     list(execute(plan.sets(), where))
     shutil.rmtree(where.runs)
     verdict = next(
-        verdict for verdict in judge(plan, where.files, "ima") if verdict.claim.name == "ima-gain-heterogeneity"
+        verdict for verdict in judge(plan, where.files, "ima") if verdict.claim.name == "ima-window-heterogeneity"
     )
     assert verdict.seeds == (0,)
     assert verdict.setting == "at-0, at-1"
