@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from figures.commands.options import Data, Runs, Task, flag, run_names
+from figures.commands.options import Data, Integer, Runs, Task, flag, run_names
 from figures.texts import console
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def explore(
     runs: Runs = Path("runs"),
     data: Data = None,
     task: Task = None,
-    port: int | None = None,
+    port: Integer | None = None,
     host: str = "127.0.0.1",
     no_browser: Annotated[bool, flag("--no-browser")] = False,
 ) -> None:

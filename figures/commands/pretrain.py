@@ -3,9 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import Parameter
-
-from figures.commands.options import OUT, Data, ExperimentName, Json, Settings, arguments, at_least_one, several
+from figures.commands.options import OUT, Data, ExperimentName, Integer, Json, Positive, Settings, arguments, several
 from figures.commands.requirements import require_file, require_names
 from figures.texts import console
 from landscape.plugins import outside
@@ -17,8 +15,8 @@ def pretrain(
     *,
     dataset: str | None = None,
     dataset_options: Annotated[list[str] | None, several("--dataset-options", "OPTION=VALUE")] = None,
-    classes: Annotated[list[int] | None, several("--classes", "INT")] = None,
-    epochs: Annotated[int, Parameter(validator=at_least_one)] = 5,
+    classes: Annotated[list[Integer] | None, several("--classes", "INT")] = None,
+    epochs: Positive = 5,
     out: Annotated[Path | None, OUT] = None,
     set: Settings = None,
     data: Data = None,
