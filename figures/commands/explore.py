@@ -33,7 +33,7 @@ def explore(
 ) -> None:
     """Explore runs in the browser: landscapes side by side, reasons, weights, samples; also during training.
 
-    The printed address contains a token; without it the server answers nothing. Ctrl-C ends it.
+    The server answers only requests with the token of the printed address. Ctrl-C ends it.
 
     Example: `fedscape explore out/demo/runs`
 

@@ -24,8 +24,9 @@ def pretrain(
 ) -> None:
     """Pre-train the initial model of an experiment, without clients, on other data.
 
-    The experiment then starts from it by --set init=CHECKPOINT (with init.head=new if the classes differ). Data of its
-    clients are refused: name another dataset, or other classes than its task.classes.
+    To start the experiment from this model, train it with --set init=FILE, and init.head=new if the classes differ.
+    fedscape refuses the data of the experiment's clients: name another dataset, or classes that are not in its
+    task.classes.
 
     Example: `fedscape pretrain ima-fmnist-shards2 --dataset mnist --epochs 5`
 
