@@ -57,7 +57,10 @@ bench: $(VENV)/.core ## measure what docs/performance.md shows: make bench ARGS=
 	$(BIN)/python -m benchmarks.bench $(ARGS)
 
 docs: $(VENV)/.docs ## build the documentation into build/docs; a warning is an error
+	@test -e build/docs/complete || rm -rf build/docs
+	@rm -f build/docs/complete
 	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -q -W --keep-going -b html docs build/docs $(ARGS)
+	@touch build/docs/complete
 	@echo build/docs/index.html
 
 pictures: $(VENV)/.dev ## make every picture of README and docs again, from one set of runs in out/pictures/

@@ -43,13 +43,13 @@ NAMES = {"drift": "drift", "curve": "loss", "all": "both"}
 
 def false_table(content: dict[str, Any]) -> str:
     """Share of healthy runs with an alarm by family, a mean over settings with its 95 % interval."""
-    heads = ("false alarms, %", "runs", "settings", *NAMES.values())
+    heads = ("false alarms in %, limits fitted without", "runs", "settings", *NAMES.values())
     lines = [f"|{'|'.join(heads)}|", f"|{'---|' * len(heads)}"]
     rows = content["healthy"]
     for words, key, kept in (
-        ("setting left out", "setting", lambda row: True),
-        ("recorded, all detectors", "setting", lambda row: row["gram"] and "seed" not in row["run"]),
-        ("data set left out", "data", lambda row: True),
+        ("the run's setting", "setting", lambda row: True),
+        ("the same, recorded runs with all detectors", "setting", lambda row: row["gram"] and "seed" not in row["run"]),
+        ("the run's data set", "data", lambda row: True),
     ):
         own = {row["setting"] for row in rows if "peaks" in row and kept(row)}
         cells, number = [], 0
@@ -60,7 +60,7 @@ def false_table(content: dict[str, Any]) -> str:
         lines.append(f"|{'|'.join([words, str(number), str(len(own)), *cells])}|")
     fresh = [row for row in outcomes(content) if row["fault"] == "none"]
     cells = [str(100 * sum(row[family] is not None for row in fresh) / len(fresh)) for family in NAMES]
-    lines.append(f"|new seeds|{len(fresh)}|{len({row['data'] for row in fresh})}|{'|'.join(cells)}|")
+    lines.append(f"|the same, new seeds|{len(fresh)}|{len({row['data'] for row in fresh})}|{'|'.join(cells)}|")
     return "\n".join(lines)
 
 
@@ -71,10 +71,13 @@ def _percent(values: Sequence[float]) -> str:
 
 def fault_table(content: dict[str, Any]) -> str:
     """By fault: runs in which each family has an alarm, its median round, and the usual detector of the drift."""
-    columns = [head for name in NAMES.values() for head in (name, "round")]
+    columns = [head for name in NAMES.values() for head in (f"{name}: runs", "round")]
     rows = [row for row in outcomes(content) if row["fault"] != "none"]
     faults = list(dict.fromkeys(row["fault"] for row in rows))
-    lines = [f"|fault, {len(rows) // len(faults)} runs each|{'|'.join(columns)}|by|", "|---" * (len(columns) + 2) + "|"]
+    lines = [
+        f"|fault, {len(rows) // len(faults)} runs each|{'|'.join(columns)}|detector|",
+        "|---" * (len(columns) + 2) + "|",
+    ]
     for fault in faults:
         own = [row for row in rows if row["fault"] == fault]
         cells = []
@@ -90,7 +93,7 @@ def against_curve(content: dict[str, Any]) -> str:
     """Differences to the loss curve, paired: share of runs found, and rounds earlier where both find the fault."""
     rows = [row for row in outcomes(content) if row["fault"] != "none"]
     cells = sorted({(row["data"], row["fault"]) for row in rows})
-    heads = ("minus loss curve", "found, points", "rounds earlier", "runs of both")
+    heads = ("minus the loss alone", "faults found, points", "rounds earlier", "runs that both find")
     lines = [f"|{'|'.join(heads)}|", f"|{'---|' * len(heads)}"]
     for family in ("drift", "all"):
         more, earlier, number = [], [], 0

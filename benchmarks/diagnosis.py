@@ -95,7 +95,7 @@ NAMED: dict[str, str] = {
     "1 client per round": "participation",
     "local rate x 10": "rate",
     "local rate / 30": "rate-small",
-    "rate decays by half per round": "decay",
+    "rate decays by half per round": "decay-fast",
     "weight decay 0.1": "weight_decay-large",
     "momentum 0.98": "momentum-large",
     "6 rounds": "rounds",
@@ -226,22 +226,22 @@ def beside(rows: list[dict[str, Any]]) -> list[str]:
     of = summary(rows)
     lines = [
         "",
-        f"The fault that was put in is the first advice in {len(named)} of {len(planted)} runs whose fault is one "
-        f"setting. It never is for: {', '.join(never)}.",
+        f"The first advice names the planted fault in {len(named)} of {len(planted)} runs whose fault is one setting. "
+        f"It never names: {', '.join(never)}.",
         "",
-        "|the same advice for every run|lowered the loss|regret|",
+        "|change given to every run|lowered the loss|regret|",
         "|---" * 3 + "|",
-        f"|`diagnose` (its first advice, or none)|{100 * of['lowered'] * of['advised'] / of['runs']:.0f} %|"
+        f"|its first advice by `diagnose`, or none|{100 * of['lowered'] * of['advised'] / of['runs']:.0f} %|"
         f"{100 * of['regret']:.0f} %|",
     ]
     by_regret = sorted(constants(rows).items(), key=lambda entry: entry[1][1])
-    lines += [f"|{name}|{100 * lowered:.0f} %|{100 * regret:.0f} %|" for name, (lowered, regret) in by_regret]
+    lines += [f"|`{name}`|{100 * lowered:.0f} %|{100 * regret:.0f} %|" for name, (lowered, regret) in by_regret]
     return lines
 
 
 def _advised(rows: list[dict[str, Any]]) -> list[str]:
     """Of the runs of one fault: how often each first advice, the mean loss before and after it, the mean regret."""
-    counts = Counter(row["first"] or "-" for row in rows).most_common()
+    counts = Counter(row["first"] or "none" for row in rows).most_common()
     before, after = (
         np.mean([row["final"][name] for row, name in zip(rows, names, strict=True)])
         for names in ([UNCHANGED.name] * len(rows), [row["change"] or UNCHANGED.name for row in rows])
@@ -252,13 +252,13 @@ def _advised(rows: list[dict[str, Any]]) -> list[str]:
 
 def table(rows: list[dict[str, Any]]) -> list[str]:
     """A line of Markdown per fault, the criterion per setting and over all, and what constant advice would do."""
-    heads = ("fault", "first advice, and in how many runs", "loss before", "after", "regret")
+    heads = ("planted fault", "first advice, and in how many runs", "loss without it", "with it", "regret")
     lines = [f"|{'|'.join(heads)}|", "|---" * len(heads) + "|"]
     for fault in dict.fromkeys(row["fault"] for row in rows):
         lines.append(f"|{'|'.join([fault, *_advised([row for row in rows if row['fault'] == fault])])}|")
     lines += [
         "",
-        "|runs of|runs|advised|lowered the loss|gain|regret|regret without advice|",
+        "|data|runs|with an advice|it lowered the loss|gain|regret|regret of unchanged runs|",
         "|---" * 7 + "|",
     ]
     for setting in (*SETTINGS, "all"):

@@ -4,6 +4,7 @@ import ast
 import html
 import importlib
 import inspect
+import os
 import re
 import subprocess
 import sys
@@ -124,6 +125,26 @@ def test_nothing_is_fetched_while_building(tmp_path):
         content = zlib.decompress(Path(path).read_bytes().split(b"zlib.\n", 1)[1]).decode()
         names = dict(line.split(" py:class 1 ") for line in content.splitlines())
         assert names == {name: f"{page} -" for name, page in other_docs.PROJECTS[project][1].items()}
+
+
+def test_make_docs_begins_anew_after_a_stopped_build_and_goes_on_after_a_whole_one(tmp_path):
+    """With a Sphinx that writes a page, or stops halfway if it is told so."""
+    (tmp_path / "bin").mkdir()
+    python = tmp_path / "bin" / "python"
+    python.write_text("#!/bin/sh\nmkdir -p build/docs\ntouch build/docs/$PAGE\ntest $PAGE != half\n")
+    python.chmod(0o755)
+    command = ["make", "-f", blocks.ROOT / "Makefile", "docs", f"VENV={tmp_path}", "-o", f"{tmp_path}/.docs"]
+
+    def make(page):
+        done = subprocess.run(command, cwd=tmp_path, env=os.environ | {"PAGE": page}, capture_output=True, check=False)
+        pages = {path.name for path in (tmp_path / "build" / "docs").iterdir()} - {"complete"}
+        return done.returncode == 0, pages
+
+    assert make("half") == (False, {"half"})
+    assert make("one") == (True, {"one"})
+    assert make("two") == (True, {"one", "two"})
+    assert make("half") == (False, {"one", "two", "half"})
+    assert make("three") == (True, {"three"})
 
 
 @pytest.mark.slow

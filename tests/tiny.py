@@ -36,6 +36,18 @@ DIGITS: dict[str, Any] = {
 """An experiment of four rounds on real images: 200 digits, 6 clients, 3 of them a round."""
 
 
+PLAIN = "clients.partition={name='dirichlet',concentration=0.1,variant='plain'}"
+"""Clients of very unequal size, some without samples."""
+
+EVERYONE = (
+    ("clients.per_round=4",),
+    ("clients.number=15", "clients.per_round=15", "seed=2", PLAIN),
+    ("clients.number=1", "clients.per_round=1"),
+    ("clients.per_round=4", "clients.weighting=uniform"),
+)
+"""Settings of cohorts in which all clients with samples take part."""
+
+
 def normalised(shape: tuple[int, ...], classes: int, norm: str = "batch") -> nn.Module:
     """A model of five units with batch statistics, or with group normalisation: task.model=tiny:normalised."""
     layer = nn.BatchNorm1d(5) if norm == "batch" else nn.GroupNorm(1, 5)

@@ -45,6 +45,11 @@ QUANTITIES: dict[str, dict[str, str]] = {
         "cross-alone-sampling-estimate": "averaging alone over FedAvg",
         "cross-late-sampling-estimate": "late rates alone over FedAvg",
     },
+    "update change over exact sampling drift": {
+        "cross-ima-change-over-sampling": "IMA over FedAvg",
+        "cross-alone-change-over-sampling": "averaging alone over FedAvg",
+        "cross-late-change-over-sampling": "late rates alone over FedAvg",
+    },
     "exact client drift": {
         "cross-ima-client-exact": "IMA over FedAvg",
         "cross-alone-client-exact": "averaging alone over FedAvg",

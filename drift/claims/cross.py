@@ -63,8 +63,16 @@ def while_averaging(run: Run, other: Run, *, name: str, log: bool = False) -> fl
 def exact_while_averaging(run: Run, other: Run, *, name: str) -> float:
     """Binary logarithm of an exact variance of IMA over that of its base, means over the same averaging rounds."""
     rounds = _late_rounds(run, other)
-    means = [float(member.cached(counterfactual, rounds=rounds)[name].mean()) for member in (run, other)]
+    means = [float(nonzero(member.cached(counterfactual, rounds=rounds)[name]).mean()) for member in (run, other)]
     return float(np.log2(means[0] / means[1]))
+
+
+def change_against_drift(*pair: Run) -> float:
+    """`estimate_while_averaging` of IMA minus that of its base: whether equation 13 falls more than what it stands for.
+
+    It is the binary logarithm of the ratio of two ratios, IMA over its base: of the estimates, and of the variances.
+    """
+    return estimate_while_averaging(*pair, member=0) - estimate_while_averaging(*pair, member=1)
 
 
 def estimate_while_averaging(*pair: Run, member: int) -> float:
@@ -75,7 +83,7 @@ def estimate_while_averaging(*pair: Run, member: int) -> float:
         member: 0 for that of IMA, 1 for that of its base.
     """
     parts = pair[member].cached(counterfactual, rounds=_late_rounds(*pair))
-    return float(np.log2(parts["sampling_estimate"].mean() / parts["sampling_variance"].mean()))
+    return float(np.log2(parts["sampling_estimate"].mean() / nonzero(parts["sampling_variance"]).mean()))
 
 
 def carried(*pair: Run, member: int) -> float:
@@ -88,7 +96,18 @@ def carried(*pair: Run, member: int) -> float:
         member: 0 for that of IMA, 1 for that of its base, at the same rounds.
     """
     parts = pair[member].cached(update_change, rounds=_late_rounds(*pair))
-    return float(parts["carried"].mean() / parts["sampling_before"].mean() / 2)
+    return float(parts["carried"].mean() / nonzero(parts["sampling_before"]).mean() / 2)
+
+
+def nonzero(values: xr.DataArray) -> xr.DataArray:
+    """The same numbers of rounds, for a ratio.
+
+    Raises:
+        LookupError: If all are zero, as sampling drift is under full participation.
+    """
+    if not values.any():
+        raise LookupError(f"{values.name} is zero in every round, as where all clients take part, so it has no ratio")
+    return values
 
 
 def _late_rounds(*runs: Run) -> list[int]:
@@ -183,7 +202,9 @@ def term_cost(run: Run, *, term: str) -> float:
 
 def estimate_ratio(run: Run, *, name: str) -> float:
     """Binary logarithm of the mean of `ratios`."""
-    return float(np.log2(ratios(exact_terms(run), name).mean("round")))
+    terms = exact_terms(run)
+    nonzero(terms[f"{name}_variance"])
+    return float(np.log2(ratios(terms, name).mean("round")))
 
 
 def ratios(terms: xr.Dataset, name: str) -> xr.DataArray:

@@ -48,21 +48,27 @@ def claims(
 ) -> None:
     """Check the papers' claims on runs: effect, interval over seeds, and a verdict.
 
-    The 95 % interval is Student's over paired differences, one per seed. If the claim states a difference, the verdict
-    is the first of these that applies. "Differs": the interval excludes the paper's effect and all values within the
-    margin of it. "Agrees": it contains the paper's effect and lies above zero. "Equivalent to none": it lies within the
-    margin. "Agrees": it lies above zero (for "at least as": above minus the margin). "Differs": it lies below. If the
-    claim states no difference, it is equivalent within the margin and differs outside. Otherwise the seeds
-    are "too few": fewer than three, or with an interval too wide for any of these verdicts. "Above" or "below the
-    paper": the interval excludes the paper's effect itself. "Agrees, within the margin": it contains that effect, but
-    no effect above the margin. Without a printed effect, "sign agrees" and "no less" stand for "agrees".
+    The 95 % t interval is over paired differences, one per seed. The margin is a column of the table. For a claim of a
+    difference, the verdict is the first that applies:
 
-    "p, Holm" belongs to the test that decided. It is adjusted for all tests that could decide a claim: of all papers
-    with --files, of the papers named for runs. Questions across the papers are adjusted on their own, and have no
-    direction. With --claim, the words of a claim and the command that repeats its runs follow. The JSON (--json) also
-    has its figure in the gallery, and why it is not tested. The files of a campaign (fedscape reproduce) stand for its
-    runs. Only they are compared with the paper's effects, which belong to a setting: "same setting?" counts in how many
-    choices a row departs from it. Added seeds were trained after others were seen.
+    - too few: fewer than three seeds
+    - differs: the interval excludes the paper's effect and all values within the margin of it
+    - agrees: it contains the paper's effect and lies above zero
+    - equivalent to none: it lies within the margin
+    - agrees: it lies above zero (for "at least as": above minus the margin)
+    - differs: it lies below zero (for "at least as": below minus the margin)
+    - too few: the interval is too wide for any of these
+
+    A claim of no difference is "equivalent" within the margin and "differs" outside. "Above" or "below the paper": the
+    interval excludes the paper's effect. "Agrees, within the margin": it contains that effect, but no effect above the
+    margin. If the paper prints no effect, a claim that holds is "sign agrees" or "no less".
+
+    "p, Holm" is adjusted for all tests that could decide a claim: of all papers with --files, of the named papers for
+    runs. Questions across the papers are adjusted on their own, and have no direction. Only the files of a campaign
+    (fedscape reproduce) are compared with the paper's effects, since an effect belongs to a setting: "same setting?"
+    counts in how many choices a row departs from it. Added seeds were trained after others were seen. --claim also
+    prints the claim in words and the command that repeats its runs. --json also has the claim's figure and, if it is
+    not tested, the reason.
 
     Example: `fedscape claims runs --paper ima`
 

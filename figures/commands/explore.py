@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from figures.commands.options import Data, Runs, Task, flag, run_names
+from figures.commands.options import Data, Integer, Runs, Task, flag, run_names
 from figures.texts import console
 
 if TYPE_CHECKING:
@@ -27,13 +27,13 @@ def explore(
     runs: Runs = Path("runs"),
     data: Data = None,
     task: Task = None,
-    port: int | None = None,
+    port: Integer | None = None,
     host: str = "127.0.0.1",
     no_browser: Annotated[bool, flag("--no-browser")] = False,
 ) -> None:
     """Explore runs in the browser: landscapes side by side, reasons, weights, samples; also during training.
 
-    The printed address contains a token; without it the server answers nothing. Ctrl-C ends it.
+    The server answers only requests with the token of the printed address. Ctrl-C ends it.
 
     Example: `fedscape explore out/demo/runs`
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from figures.commands.opening import HERE, RunSource
-from figures.commands.options import OUT, Json, RunName
+from figures.commands.options import OUT, Integer, Json, RunName
 from figures.commands.requirements import require_file, require_folder
 from figures.texts import console
 
@@ -20,7 +20,7 @@ def export(
     /,
     *,
     out: Annotated[Path, OUT],
-    round: int | None = None,
+    round: Integer | None = None,
     client: str | None = None,
     to: str | None = None,
     source: RunSource = HERE,

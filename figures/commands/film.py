@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from figures.commands.opening import HERE, RunSource
-from figures.commands.options import Json, RunNames
+from figures.commands.options import Integer, Json, RunNames
 from figures.commands.requirements import require_file
 from figures.texts import console
 
@@ -16,10 +16,10 @@ def film(
     /,
     *,
     out: Annotated[Path, Parameter(name=["--out", "-o", "--output"])] = Path("film.gif"),
-    round: int | None = None,
-    rounds: int | None = None,
-    points: int = 25,
-    frames: int | None = None,
+    round: Integer | None = None,
+    rounds: Integer | None = None,
+    points: Integer = 25,
+    frames: Integer | None = None,
     rate: float = 15.0,
     ground: Literal["dark", "light"] = "dark",
     source: RunSource = HERE,

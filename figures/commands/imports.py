@@ -29,18 +29,19 @@ def import_(
 ) -> None:
     """Make a run from checkpoints that another program wrote: files of torch.save, .safetensors, .npz, or folders.
 
-    Without --pattern the folder has round_000/global.pt, round_000/client_7.pt and so on; a file sizes.json may list
-    the number of samples of each client. Name model and data by --model and --dataset, or by --task; without them the
-    run has models only, and an analysis of its loss needs --task. Describe the training by --set: with --dataset as in
-    fedscape train, else by method.name, data, partition, seed or any other name.
+    Without --pattern, fedscape looks for round_000/global.pt, round_000/client_7.pt and so on. A file sizes.json in the
+    folder may list the number of samples of each client. Name model and data by --model and --dataset, or by --task.
+    Without them the run has models only, and every analysis of its loss needs --task. Describe the training by --set:
+    with the settings of fedscape train if you give --dataset, else by method.name, data, partition, seed or other
+    names.
 
     Example: `fedscape import checkpoints --model mlp --dataset mnist --dry-run`
 
     Args:
         path: Folder of the checkpoints.
-        pattern: Paths of the clients' models in the folder, such as 'round{round}/client{client}.pt' or, of several
-            state dicts in a file, 'client{client}_{round}.pt[ema]'; or the program that wrote them: flower, pfllib,
-            fl-bench, fedlab, fedscape. By default fedscape.
+        pattern: Paths of the clients' models in the folder, such as 'round{round}/client{client}.pt'. Brackets choose
+            one of several state dicts in a file: 'client{client}_{round}.pt[ema]'. Or the program that wrote them:
+            flower, pfllib, fl-bench, fedlab, fedscape. By default fedscape.
         globals: Paths of the global models, such as 'round{round}/global.pt'. By default those of --pattern.
         starts: Paths of the models that clients received. By default the previous global model.
         model: Model of the checkpoints: a name (fedscape list models) or module:function. Goes with --dataset. By

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from figures.commands.options import flag, several
+from figures.commands.options import Integer, flag, several
 from figures.looks import look
 
 
@@ -13,7 +13,7 @@ def _option(word: str, takes: str, text: str, value: str = "") -> Any:
     """The option of a word: a flag, or one with a value, a number or several values, named by `value` in its help."""
     if takes == "flag":
         return Annotated[bool, flag(f"--{word.replace('_', '-')}", help=text)]
-    kind: Any = {"text": str, "number": int, "several": list[str]}[takes]
+    kind: Any = {"text": str, "number": Integer, "several": list[str]}[takes]
     parameter = several(f"--{word}", value, help=text) if takes == "several" else Parameter(metavar=value, help=text)
     return Annotated[kind | None, parameter]
 

@@ -7,13 +7,28 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from cyclopts import Parameter
+from cyclopts import CoercionError, Parameter, convert
 
 if TYPE_CHECKING:
     from cyclopts.completion import CompletionContext
 
 
-def at_least_one(_: Any, value: int | None) -> None:
+def read_integer(kind: Any, tokens: Any) -> Any:
+    """A whole number; cyclopts alone reads 2.5 as 2.
+
+    Raises:
+        CoercionError: If it has a decimal point, or is no number.
+    """
+    if "." in tokens[0].value:
+        raise CoercionError(token=tokens[0], target_type=int)
+    return convert(kind, tokens)
+
+
+Integer = Annotated[int, Parameter(converter=read_integer)]
+"""The type of every option that takes a whole number."""
+
+
+def _at_least_one(_: Any, value: int | None) -> None:
     """Refuse a number below 1; a validator for cyclopts.
 
     Raises:
@@ -21,6 +36,10 @@ def at_least_one(_: Any, value: int | None) -> None:
     """
     if value is not None and value < 1:
         raise ValueError("it takes 1 or more.")
+
+
+Positive = Annotated[Integer, Parameter(validator=_at_least_one)]
+"""Whole numbers from 1."""
 
 
 def _address(_: Any, value: str | None) -> None:
@@ -84,9 +103,8 @@ Options = Annotated[
     ),
 ]
 Workers = Annotated[
-    int,
+    Positive,
     Parameter(
-        validator=at_least_one,
         help="Number of processes that share the work, one core each. The numbers stay the same.",
     ),
 ]

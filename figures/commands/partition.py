@@ -27,7 +27,7 @@ def partition(
     out: Annotated[Path | None, OUT] = None,
     json: Json = False,
 ) -> None:
-    """Print how many samples of every class each client gets; with --out also draw it. Nothing is trained.
+    """Print how many samples of each class every client gets, without training; with --out also draw it.
 
     Example: `fedscape partition digits-shards2 --set clients.number=10`
 

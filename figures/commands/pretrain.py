@@ -3,9 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import Parameter
-
-from figures.commands.options import OUT, Data, ExperimentName, Json, Settings, arguments, at_least_one, several
+from figures.commands.options import OUT, Data, ExperimentName, Integer, Json, Positive, Settings, arguments, several
 from figures.commands.requirements import require_file, require_names
 from figures.texts import console
 from landscape.plugins import outside
@@ -17,8 +15,8 @@ def pretrain(
     *,
     dataset: str | None = None,
     dataset_options: Annotated[list[str] | None, several("--dataset-options", "OPTION=VALUE")] = None,
-    classes: Annotated[list[int] | None, several("--classes", "INT")] = None,
-    epochs: Annotated[int, Parameter(validator=at_least_one)] = 5,
+    classes: Annotated[list[Integer] | None, several("--classes", "INT")] = None,
+    epochs: Positive = 5,
     out: Annotated[Path | None, OUT] = None,
     set: Settings = None,
     data: Data = None,
@@ -26,8 +24,9 @@ def pretrain(
 ) -> None:
     """Pre-train the initial model of an experiment, without clients, on other data.
 
-    The experiment then starts from it by --set init=CHECKPOINT (with init.head=new if the classes differ). Data of its
-    clients are refused: name another dataset, or other classes than its task.classes.
+    To start the experiment from this model, train it with --set init=FILE, and init.head=new if the classes differ.
+    fedscape refuses the data of the experiment's clients: name another dataset, or classes that are not in its
+    task.classes.
 
     Example: `fedscape pretrain ima-fmnist-shards2 --dataset mnist --epochs 5`
 

@@ -32,16 +32,16 @@ def publish(
     memory: Memory = None,
     json: Json = False,
 ) -> int:
-    """Write one interactive HTML page about runs that can be sent: it needs no server and no network.
+    """Write one interactive HTML page about runs, a file that you can send: it needs no server and no network.
 
-    The page begins with one to four landscapes side by side, a time line of all rounds, and the reasons in words. Where
-    you click, it evaluates a small model exactly, and interpolates the loss of others; it says which. Weights of the
-    clients can be moved. Tables and curves follow below.
+    The page begins with one to four landscapes side by side, a time line of all rounds, and the reasons in words. Click
+    a place to read its loss: exact for a small model, interpolated for others, as the page states. You can change the
+    weights of clients. Tables and curves follow below.
 
-    Long computations are stored in the folders of the runs: if you stop it, the same command resumes there. A picture
-    that cannot be drawn is replaced by the reason, and the exit code is 2. A damaged run of a folder is left out, and
-    the page names it. For a run that was recorded without its data, the page shows the record; --task adds the rest. A
-    page of more than 10 MB is refused.
+    fedscape stores long computations in the folders of the runs: if you stop the command, give it again to resume. If a
+    picture cannot be drawn, the page has the reason in its place, and the exit code is 2. The page leaves out damaged
+    runs of a folder and names them. For a run that was recorded without its data, the page shows the record; --task
+    adds the rest. fedscape refuses a page of more than 10 MB.
 
     Example: `fedscape publish runs --out page.html --figures lines-globals planes-clients`
 

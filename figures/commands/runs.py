@@ -150,10 +150,10 @@ def verify(
     data: Data = None,
     json: Json = False,
 ) -> int:
-    """Read every file of runs and name those that are damaged, missing or foreign; exit code 2 if there are any.
+    """Read every file of runs and name those that are damaged, missing or of another run; exit code 2 if there are.
 
-    With --repair, damaged results and left-overs of stopped writes are removed, and lost rounds are trained again from
-    the round before them if that gives the same bits. Intact files are never deleted; exit code 2 if damage stays.
+    With --repair, fedscape removes damaged results and left-overs of stopped writes. It trains lost rounds again from
+    the round before them if that gives the same bits. It never deletes intact files. Exit code 2 if damage stays.
 
     Example: `fedscape verify fedavg-digits --repair`
 

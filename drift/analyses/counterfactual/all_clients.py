@@ -38,7 +38,8 @@ class ClientsToTrain:
 class AllClients:
     """K models (d,), the start for clients of weight 0; weights q_k over all clients and p_k over the cohort, (K,).
 
-    Both sum to 1; p is all zero where every client of the cohort has weight 0.
+    Both sum to 1; p is all zero where every client of the cohort has weight 0. It has the very bits of q where every
+    client with weight is in the cohort, so that the sampling drift of full participation is exactly zero.
     """
 
     models: Rows
@@ -77,9 +78,7 @@ def train_all_clients(
         models[client] = start
         run.state_excluded(record.index, [client])
     q, p = torch.where(finite, plan.counts, 0.0), torch.zeros_like(plan.counts)
-    if len(record.ids):
-        p[record.ids] = run.experiment.cohort_weights(record.sizes)
-    p = torch.where(q > 0, p, 0.0)
+    p[record.ids] = q[record.ids]
     return AllClients(Rows(models), q / q.sum(), p / p.sum() if bool(p.any()) else p)
 
 

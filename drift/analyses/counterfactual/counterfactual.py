@@ -48,8 +48,8 @@ def counterfactual(
     gradient: all clients with their gradients frozen at the start for as many steps, times one factor a;
     gradient_sampling: the cohort's instead; local: the rest of training (curvature on the way, minibatch noise, terms
     of the method). Client drift is likewise a data part (frozen gradients differ) and a local part. Definitions in
-    `step_terms` and `frozen_update`. For FedAvg the server part is zero to rounding; with full participation so are
-    both sampling parts, with one client in the cohort its client drift.
+    `step_terms` and `frozen_update`. For FedAvg the server part is zero to rounding, with one client in the cohort its
+    client drift. Both sampling parts are exactly zero, and their ratio NaN, where every client with weight takes part.
 
     A part's cost is the loss of the recorded end minus the loss of the end without the part: positive where the part
     is harmful. The client's cost is that of its drift: the end with the client replaced by the cohort's mean. Models

@@ -26,8 +26,9 @@ def update_change(run: Run, *, rounds: Sequence[int] | None = None, workers: int
         |D_t - D_(t-1)|^2 = |S_t|^2 + |S_(t-1)|^2 + |F_t - F_(t-1)|^2
                             - 2 <S_(t-1), F_t - F_(t-1)> + 2 <S_t, F_t - F_(t-1) - S_(t-1)>
 
-    The last term is zero in expectation over the cohort of round t. The one before it is twice the part of
-    the previous cohort's squared sampling drift that the next start undoes: a server that takes D_(t-1) whole moves the
+    The last term is zero in expectation over the cohort of round t if all clients weigh the same, else of order 1/m.
+    S is exactly zero where every client with weight takes part. The term before the last is twice the part of the
+    previous cohort's squared sampling drift that the next start undoes: a server that takes D_(t-1) whole moves the
     start by S_(t-1), one that averages the last P models by S_(t-1) / P. All K clients are trained again in both
     rounds, as `counterfactual` does.
 

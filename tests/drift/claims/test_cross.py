@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from functools import partial
 from itertools import combinations
 from types import SimpleNamespace
 
@@ -22,7 +23,10 @@ from drift.claims import cross, questions
 from drift.claims.cross import (
     averaging_rounds,
     carried,
+    change_against_drift,
+    estimate_ratio,
     estimate_while_averaging,
+    exact_while_averaging,
     margin_changed,
     paying_from,
     quadratic_error,
@@ -124,6 +128,31 @@ def test_the_estimate_is_compared_with_the_exact_variance_at_the_same_rounds(tmp
         exact = counterfactual(member, rounds=[12, 13])
         expected = np.log2(float(exact["sampling_estimate"].mean()) / float(exact["sampling_variance"].mean()))
         assert estimate_while_averaging(run, base, member=place) == pytest.approx(expected)
+
+
+def test_the_change_is_compared_with_the_exact_drift_that_it_stands_for(tmp_path):
+    """The paired ratio of IMA over its base: of the estimate, over that of the variance."""
+    base = tiny.trained(tmp_path, "rounds=14", "keep.globals=all")
+    run = tiny.trained(tmp_path, *IMA, "keep.globals=all")
+    falls = [exact_while_averaging(run, base, name=f"sampling_{kind}") for kind in ("estimate", "variance")]
+    assert change_against_drift(run, base) == pytest.approx(falls[0] - falls[1])
+    asked = {one.name: one for one in questions()}["cross-ima-change-over-sampling"].judge([run, base])
+    assert asked.interval.value == pytest.approx(falls[0] - falls[1])
+
+
+def test_nothing_is_over_the_sampling_drift_of_full_participation_and_the_reason_is_named(tmp_path):
+    everyone = ("clients.per_round=4", "keep.globals=all")
+    runs = tiny.trained(tmp_path, *IMA, *everyone), tiny.trained(tmp_path, "rounds=14", *everyone)
+    for measure in (
+        partial(estimate_while_averaging, *runs, member=1),
+        partial(exact_while_averaging, *runs, name="sampling_variance"),
+        partial(carried, *runs, member=0),
+        partial(change_against_drift, *runs),
+        partial(estimate_ratio, runs[1], name="sampling"),
+    ):
+        with pytest.raises(LookupError, match="is zero in every round, as where all clients take part"):
+            measure()
+    assert np.isfinite(exact_while_averaging(*runs, name="client_variance"))
 
 
 def test_the_ratio_of_client_drift_is_one_over_all_cohorts():

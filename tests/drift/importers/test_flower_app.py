@@ -1,4 +1,4 @@
-"""A Flower app from end to end: the how-to as written, a deployment, and the bits of recorded strategies."""
+"""A Flower app from end to end: tutorial and how-to as written, a deployment, and the bits of recorded strategies."""
 
 import os
 import re
@@ -15,7 +15,8 @@ import drift
 from drift.simulation.verify import verify
 
 ROOT = Path(__file__).resolve().parents[3]
-HOWTO, TUNING = ((ROOT / "docs" / f"howto-{name}.md").read_text() for name in ("flower", "adapters"))
+PAGES = ("howto-flower", "howto-adapters", "tutorial-federated")
+HOWTO, TUNING, TUTORIAL = ((ROOT / "docs" / f"{name}.md").read_text() for name in PAGES)
 
 
 EXACT = """
@@ -96,12 +97,29 @@ def ran(python, script, folder):
     return told
 
 
+def files(page):
+    """The files that a page shows, by name."""
+    return dict(re.findall(r"```python\n# (\w+\.py)\n(.*?)```", page, re.DOTALL))
+
+
 @pytest.fixture
 def app(tmp_path):
     """The how-to's files, as written."""
-    for name, text in re.findall(r"```python\n# (\w+\.py)\n(.*?)```", HOWTO, re.DOTALL):
+    for name, text in files(HOWTO).items():
         (tmp_path / name).write_text(text)
     return tmp_path
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_the_app_of_the_tutorial_is_recorded(flower, tmp_path):
+    for name, text in files(TUTORIAL).items():
+        (tmp_path / name).write_text(text)
+    ran(flower, "app.py", tmp_path)
+    run = drift.open(tmp_path / "runs" / "flower", task=f"{tmp_path}/task.py:make_task")
+    assert verify(run.folder) == [] and run.rounds() == list(range(8))
+    assert all(3 <= len(run.round(index).ids) <= 5 for index in run.rounds())
+    assert np.isfinite(run.cached(drift.round_plane, round=-1, points=3).loss).all()
 
 
 @pytest.mark.slow
@@ -136,7 +154,7 @@ def test_the_howto_as_written(flower, app, monkeypatch, capsys):
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_the_fine_tuning_app_of_the_howto_is_recorded(flower, tmp_path):
-    for name, text in re.findall(r"```python\n# (\w+\.py)\n(.*?)```", TUNING, re.DOTALL):
+    for name, text in files(TUNING).items():
         (tmp_path / name).write_text(text.partition("for variant in")[0] if name == "tune.py" else text)
     ran(flower, "tune.py", tmp_path)  # the base alone
     ran(flower, "app.py", tmp_path)

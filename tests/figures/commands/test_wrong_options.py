@@ -4,6 +4,7 @@ import subprocess
 import sys
 from functools import cache
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -100,9 +101,10 @@ def test_an_option_without_its_value_or_with_one_of_another_type_is_refused(chai
             continue
         told = refused(fedscape(*filled(chain, without=one.name), one.name))
         assert f"{one.name} of {words(chain)} is given without a value" in told and one_line(one.parameter.help) in told
-        if one.hint is int:
-            told = refused(fedscape(*filled(chain), one.name, "two"))
-            assert f"{one.name} of {words(chain)} takes a whole number and is given 'two'" in told
+        if int in (one.hint, *get_args(one.hint)):
+            for value in ("two", "2.5"):
+                told = refused(fedscape(*filled(chain, without=one.name), one.name, value))
+                assert f"{one.name} of {words(chain)} takes a whole number and is given '{value}'" in told
 
 
 @pytest.mark.parametrize("chain", COMMANDS, ids=words)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import tiny
 import torch
 from kinds import one_of_each
 
@@ -90,11 +91,22 @@ def test_without_server_and_sampling_fedavg_is_full_participation(run):
 @pytest.mark.parametrize("more", [(), ("clients.train_all=true",)])
 def test_full_participation_has_no_sampling_part_and_exact_client_variance(runs, more):
     found = counterfactual(trained(runs, ALL, *more))
-    assert float(found.norm.sel(part=["sampling", "gradient_sampling"]).max()) < 1e-12
     np.testing.assert_allclose(found.client_ratio, 1, rtol=1e-5)
-    np.testing.assert_allclose(found.sampling_share, 0, atol=1e-12)
     assert found.attrs["trainings"] == 0
     assert not found.expected_sampling.any()
+
+
+@pytest.mark.parametrize("keep", [(), ("keep.clients=none",)])
+@pytest.mark.parametrize("cohort", tiny.EVERYONE)
+def test_sampling_drift_of_everyone_is_exactly_zero_and_has_no_ratio(runs, cohort, keep):
+    """Not within rounding: a ratio to what is left would be 10^27."""
+    found = counterfactual(trained(runs, *cohort, *keep, "keep.globals=all"))
+    assert (found.clients == found.cohort).all()
+    assert not found.norm.sel(part=["sampling", "gradient_sampling"]).any()
+    assert not found.sampling_variance.any() and found.sampling_ratio.isnull().all()
+    alone = found.cohort == 1  # without client drift either
+    assert (found.sampling_share.isnull() == alone).all() and (found.client_ratio.isnull() == alone).all()
+    assert not found.sampling_share.fillna(0).any()
 
 
 def test_one_client_in_the_cohort_has_no_client_drift(runs):

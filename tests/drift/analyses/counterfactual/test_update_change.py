@@ -57,6 +57,28 @@ def test_its_expectation_over_all_cohorts_is_the_closed_form_of_affine_updates(s
     assert 0 <= carried <= 2 * share * sampling + 1e-14, "averaging lowers it, and leaves the sampling drift"
 
 
+@pytest.mark.parametrize("number", [7, 14])
+def test_unequal_weights_add_a_term_of_the_order_of_one_over_the_cohort(number):
+    """Over all cohorts: S is a ratio of two means, so its expectation is minus its covariance with the lower one."""
+    draw = np.random.default_rng(number)
+    sizes, updates = draw.pareto(2, number) + 0.2, draw.normal(size=(number, 2))
+    sizes, updates = sizes / sizes.mean(), updates + sizes[:, None]
+    full, scaled = sizes @ updates / number, []
+    for cohort in range(1, number + 1):
+        members = [list(one) for one in combinations(range(number), cohort)]
+        below = np.array([sizes[one].mean() for one in members])
+        drift = np.array([sizes[one] @ updates[one] / sizes[one].sum() - full for one in members])
+        bias = drift.mean(0)
+        np.testing.assert_allclose(bias, -((below - 1) @ (drift - bias)) / len(members), atol=1e-14)
+        assert (abs(bias) <= below.std() * drift.std(0) + 1e-14).all()
+        before, moved = draw.normal(size=(2, 2))  # S_(t-1) and F_t - F_(t-1), fixed before the cohort is drawn
+        change = np.square(drift + moved - before).sum(1).mean()
+        terms = np.square(drift).sum(1).mean() + before @ before + moved @ moved - 2 * before @ moved
+        assert change == pytest.approx(terms + 2 * bias @ (moved - before))
+        scaled.append(np.linalg.norm(bias) / (1 / cohort - 1 / number) if cohort < number else 0.0)
+    assert min(scaled[:-1]) > 0.2 and scaled[-2] < 2 * scaled[number // 2] < 4 * scaled[-2]
+
+
 def eigenvalue(step, steps):
     """Of A = I - (I - h H)^tau in a direction with h lambda = step."""
     return 1 - (1 - step) ** steps
@@ -123,8 +145,9 @@ def test_its_effort_counts_each_training_once(run):
     assert update_change_effort(run, rounds=[1]).trainings == cohorts[0] + cohorts[1]
 
 
-def test_full_participation_has_no_sampling_drift(tmp_path):
-    all_of_them = tiny.trained(tmp_path, "rounds=3", "keep.globals=all", "clients.per_round=6", "clients.number=6")
-    ds = drift.update_change(all_of_them)
-    assert float(ds.sampling.max()) < 1e-10 * float(ds.full_change.min())
-    np.testing.assert_allclose(ds.change, ds.full_change, rtol=1e-4)
+@pytest.mark.parametrize("cohort", tiny.EVERYONE)
+def test_full_participation_has_exactly_no_sampling_drift(tmp_path, cohort):
+    ds = drift.update_change(tiny.trained(tmp_path, *cohort, "keep.globals=all"))
+    assert not any(ds[name].any() for name in ("sampling", "sampling_before", "carried", "chance"))
+    np.testing.assert_array_equal(ds.change, ds.full_change)
+    assert (ds.change > 0).all()
