@@ -13,7 +13,7 @@ from figures.interactive.paths import trajectory_play
 from figures.interactive.words import client_notes
 from figures.page.remembered_runs import Failed, Job
 from figures.page.sampled import Samples, landscape_words, options
-from figures.selection.run_selection import OR_A_FOLDER
+from figures.texts.advised import without_advice
 
 PATH = 2.0
 """Time of the path, relative to a plane."""
@@ -56,6 +56,6 @@ def or_why(
     try:
         return make()
     except (LookupError, refused) as missing:
-        return str(missing).replace(OR_A_FOLDER, "")
+        return without_advice(missing)
     except Exception as reason:  # noqa: BLE001 - stated in the picture's place and at the end; the page is written
         return failed.add(name, reason)
