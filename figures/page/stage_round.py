@@ -117,7 +117,7 @@ def _plane(run: Run, index: int, sweep: Sweep, samples: Samples, split: str, qua
         box = [float(sweep.coords[name][end]) for name in ("alpha", "beta") for end in (0, -1)]
         names = [mark.name for mark in sweep.marks[:3]]
         how |= {"models": names, "box": box, "split": split, "samples": samples}
-    return _cached(run, round_plane if plain else models_plane, **how)
+    return cached(run, round_plane if plain else models_plane, **how)
 
 
 def _rough_plane(run: Run, index: int, sweep: Sweep, samples: Samples, split: str, quantity: str) -> xr.Dataset:
@@ -133,7 +133,7 @@ def _rough_plane(run: Run, index: int, sweep: Sweep, samples: Samples, split: st
     return filled(surface(task, replace(sweep, inside=requested), evaluation=evaluation), requested)
 
 
-def _cached(run: Run, analysis: Callable[..., xr.Dataset], **how: Any) -> xr.Dataset:
+def cached(run: Run, analysis: Callable[..., xr.Dataset], **how: Any) -> xr.Dataset:
     """As `run.cached`; a run that has a damaged round cannot store results, so that those of others are computed."""
     try:
         return run.cached(analysis, **how)
@@ -227,8 +227,8 @@ def cohort_values(
     """What `stage_round` lists under cohort; own losses are left out of a rough picture, and without known own data."""
     unknown = rough or isinstance(run.parts_in(record.index), UnknownParts)
     how = {"round": record.index, "samples": fewer(run, "test", samples)}
-    after = None if unknown else _cached(run, client_losses, **how)
-    table = cohort_table(run, round=record.index) if rough else _cached(run, cohort_table, round=record.index)
+    after = None if unknown else cached(run, client_losses, **how)
+    table = cohort_table(run, round=record.index) if rough else cached(run, cohort_table, round=record.index)
     shares = label_shares(run, record.index)
     cohort = []
     for client in record.ids.tolist():
