@@ -82,8 +82,11 @@ def test_a_harm_counted_from_other_weights_than_the_rounds_own_says_so(round_one
     for weights, words in ((record.weights, "the loss"), (other, "the loss of the mean with FedAvg's weights")):
         changed = dataclasses.replace(record, weights=weights)
         monkeypatch.setattr(type(run), "round", lambda run, index, changed=changed: changed)
-        client, *_ = why(run, 1, losses, sure)
-        assert f"without it {words} would be lower." in client["text"]
+        client, _, averaging, _ = why(run, 1, losses, sure)
+        assert f"harms {words} most: without it the loss would be lower." in client["text"]
+        assert f": {words} has a test loss of " in averaging["text"]
+        assert f"helps {words} most. No client clearly harms it." in why(run, 1, losses, help_)[0]["text"]
+        assert why(run, 1, losses, none)[0]["text"].startswith(f"No client clearly harms {words} (")
 
 
 def test_sentences_say_what_is_not_clear(round_one):
