@@ -41,9 +41,10 @@ def entry_of(group: Sequence[Run], names: Mapping[Any, str], problem: Callable[[
 
     Returns:
         key (the name of the first run), names (name and seed of each), identities (another one where another run took
-        the place of one), accuracies, series, spread, events, note, able (rounds that can have a
-        landscape, and damaged ones), damaged (a line for each of these), state (complete, growing, diverged, stopped,
-        damaged), planned (rounds of the whole run) and text (all settings: name, value).
+        the place of one), accuracies, series, spread, events, note, able (rounds that can have a landscape, and damaged
+        ones), damaged (a line for each of these), state (complete, growing, diverged, stopped, damaged), planned
+        (rounds of the whole run), done (of each run, its last round and damaged ones) and text (all settings: name,
+        value).
     """
     run = _growing(group[0])
     called = [names[member.folder] for member in group]
@@ -65,6 +66,7 @@ def entry_of(group: Sequence[Run], names: Mapping[Any, str], problem: Callable[[
         "state": state,
         "planned": run.experiment.rounds,
         "text": [(name, shown(value)) for name, value in settings(run).items()],
+        "done": [[_listed(_growing(member))[-1:], [*_growing(member).damaged]] for member in group],
     }
 
 
