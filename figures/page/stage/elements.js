@@ -27,7 +27,7 @@ const labelled = (text, choices, present, act) => make("label", {}, `${text} `, 
 // One of several: a group of radio buttons that looks like one control.
 function segments(name, label, choices, present, choose) {
   const options = choices.map(([value, text, why]) => make("label", { title: why },
-    make("input", { type: "radio", name, value, checked: value === present, disabled: Boolean(why), change: () => choose(value) }), make("span", {}, text)));
+    make("input", { type: "radio", name, value, checked: value === present, disabled: Boolean(why), title: why || null, change: () => choose(value) }), make("span", {}, text)));
   return make("fieldset", { class: "segments" }, make("legend", { class: "unseen" }, label), ...options);
 }
 

@@ -120,7 +120,7 @@ class Landscapes {
     return this.stage.shown.map((run) => {
       const at = this.frame(run, round), surface = at.frame ? this.surfaceIn(at.frame, metric) : null, against = this.surface(base, round);
       if (view !== "difference" || run.key === look || !surface || !against) return { run, other: null, surface, at };
-      const beside = this.frame(base, round), apart = at.stale || beside.stale || Boolean(at.rough) !== Boolean(beside.rough) ? "" : this.apart([{ run, of: at.frame.parts.of }, { run: base, of: beside.frame.parts.of }]);
+      const apart = this.unlike(run, base, round);
       if (apart) return { run, other: null, surface: null, at: { ...at, frame: null, absent: apart } };
       return { run, other: base, at, surface: this.remember(surface, against, () => new Difference(surface, against)) };
     });
@@ -130,6 +130,18 @@ class Landscapes {
   apart(some) { return new Set(some.map(({ of }) => of)).size > 1 ? `${some.map(({ run }) => this.stage.named(run)).join(" and ")} are evaluated on different samples: they cannot be compared.` : ""; }
 
   // The global models of a run on a plane of their own.
+  // The same of the landscapes of two runs; empty until both are there.
+  unlike(run, other, round) {
+    const both = [run, other].map((one) => ({ run: one, at: this.frame(one, round) })), [a, b] = both.map(({ at }) => at);
+    return !a.frame || !b.frame || a.stale || b.stale || Boolean(a.rough) !== Boolean(b.rough) ? "" : this.apart(both.map((one) => ({ run: one.run, of: one.at.frame.parts.of })));
+  }
+
+  // Why there is no difference to show; empty where there is one, or may be.
+  get noDifference() {
+    const { shown, looked } = this.stage, reasons = shown.filter((run) => run !== looked).map((run) => this.unlike(run, looked));
+    return reasons.length ? (reasons.every(Boolean) ? reasons[0] : "") : "tick a second run to compare";
+  }
+
   path(run) {
     if (!run.rounds.length && run.note) return { frame: null, round: null, absent: run.note };
     if (!this.stage.link) return run.path.plane ? { frame: run.path, round: this.stage.state.round } : { frame: null, round: null, absent: run.path };

@@ -3,7 +3,7 @@
 function toolsOf(stage) {
   const { state, land } = stage, { view, metric } = state, frames = stage.shown.map((run) => land.frame(run).frame).filter(Boolean);
   const errors = frames.some((frame) => frame.plane.metrics.error) || metric !== "loss";
-  const kept = stage.link || stage.scene.models?.values, why = { models: kept ? "" : "this file has no map of models", map: "", difference: stage.shown.length < 2 ? "tick a second run to compare" : "", relief: stage.painter.gl ? "" : "this browser has no WebGL 2", path: stage.link || stage.runs.some((run) => run.path.plane) ? "" : "no run kept two global models" };
+  const kept = stage.link || stage.scene.models?.values, why = { models: kept ? "" : "this file has no map of models", map: "", difference: land.noDifference, relief: stage.painter.gl ? "" : "this browser has no WebGL 2", path: stage.link || stage.runs.some((run) => run.path.plane) ? "" : "no run kept two global models" };
   const views = segments(stage.id("view"), "Picture", Object.entries(VIEWS).map(([name, text]) => [name, text, why[name]]), view, (name) => stage.set({ view: name }));
   const option = (value, words) => make("option", { value, selected: value === metric }, words), test = ownPlane(view) ? "test" : stage.splitWords();
   const several = stage.scene.classes.map((name, i) => [`class ${i}`, name]).filter(([value]) => stage.link || frames.some((frame) => frame.plane.metrics[value]));
