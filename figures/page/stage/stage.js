@@ -24,6 +24,7 @@ class Stage {
     this.painter = new ReliefPainter();
     if (this.runs.length) this.begin();
     this.number = ++Stage.number;
+    if (!link) takeQuery(false);
     this.read();
     this.build();
     this.address.follow(() => this.readAgain());
