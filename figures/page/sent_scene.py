@@ -19,6 +19,7 @@ from figures.page.pictures import global_path, or_why
 from figures.page.remembered_runs import Failed, Job, Remembered
 from figures.page.sampled import Samples, landscape_words
 from figures.page.scene import LAST, Detail, curves, events, missing
+from figures.page.shown_rounds import shown_rounds
 from figures.page.stage_round import stage_round
 from figures.page.start import Start
 from figures.page.why import lowest_words
@@ -84,7 +85,7 @@ def _weights(run: Run, index: int, start: Start) -> dict[str, Any]:
         own (of the round) and size (by data size), and best: gamma and weights by id; best also has loss, own (the loss
         at the round's own weights) and words. Without best, lacks: why there are none, in one line.
     """
-    record, first = run.round(index), start.first(run.kept("clients", least=3))
+    record, first = run.round(index), start.first(shown_rounds(run))
     ids = sorted(record.ids.tolist())
     listed = lambda item: {"gamma": item.gamma, "weights": dict(zip(map(str, ids), item.shares, strict=True))}  # noqa: E731
     value: dict[str, Any] = {"own": listed(own_weights(record)), "size": listed(by_size(run, record))}

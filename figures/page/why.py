@@ -45,7 +45,7 @@ def why(run: Run, index: int, losses: xr.Dataset, cohort: Sequence[dict[str, Any
     Args:
         run: The run.
         index: Number of the round.
-        losses: Of its models, as `figures.page.stage_round.round_losses` returns them.
+        losses: Of its models, as `figures.page.paired_losses.round_losses` returns them.
         cohort: Its clients, as `figures.page.stage_round.stage_round` returns them.
     """
     unit, record = "" if run.loss_units == "1" else f" {run.loss_units}", run.round(index)

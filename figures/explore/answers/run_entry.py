@@ -24,6 +24,7 @@ from figures.looks import palette
 from figures.page.configuration import shown
 from figures.page.packed import finite
 from figures.page.scene import LAST, curves, events, missing
+from figures.page.shown_rounds import least_clients
 from figures.selection.groups import settings
 from figures.selection.identity import seed_text
 
@@ -65,8 +66,8 @@ def entry_of(group: Sequence[Run], names: Mapping[Any, str], problem: Callable[[
         "damaged": damaged,
         "state": state,
         "planned": run.experiment.rounds,
-        "text": [(name, shown(value)) for name, value in settings(run).items()],
         "done": [[_listed(_growing(member))[-1:], [*_growing(member).damaged]] for member in group],
+        "text": [(name, shown(value)) for name, value in settings(run).items()],
     }
 
 
@@ -78,13 +79,10 @@ def _behind(group: Sequence[Run]) -> str:
 
 
 def able(run: GrowingRun) -> list[int]:
-    """Rounds that can have a landscape: on disk, read or not, and damaged ones, that kept three clients; none without
+    """Rounds that can have a landscape: on disk, read or not, and damaged ones, that kept clients enough; none without
     data. Sizes of cohorts are remembered."""
-    return (
-        []
-        if missing(run)
-        else [index for index in sorted({*run.listed_rounds(), *run.damaged}) if run.keeps(index, least=3)]
-    )
+    rounds = [] if run.without_data else sorted({*run.listed_rounds(), *run.damaged})
+    return [index for index in rounds if run.keeps(index, least=least_clients(run))]
 
 
 def _number(run: Run, name: str) -> xr.DataArray | None:

@@ -99,6 +99,7 @@ class Landscapes {
   }
 
   surfaceIn(frame, metric) {
+    if (!frame.plane && frame.cohort) return null; // of a round with fewer than three clients
     if (!frame.plane) return this.remember(frame, "blank", () => new Blank(frame.marks)); // a path whose map is not there
     if (!frame.plane.metrics[metric]) return null;
     return this.remember(frame, metric, () => new Surface(frame.plane, metric));
@@ -129,7 +130,6 @@ class Landscapes {
   // That losses of runs are of different samples, so that none lies lower; empty where they are of the same: [{run, of}].
   apart(some) { return new Set(some.map(({ of }) => of)).size > 1 ? `${some.map(({ run }) => this.stage.named(run)).join(" and ")} are evaluated on different samples: they cannot be compared.` : ""; }
 
-  // The global models of a run on a plane of their own.
   // The same of the landscapes of two runs; empty until both are there.
   unlike(run, other, round) {
     const both = [run, other].map((one) => ({ run: one, at: this.frame(one, round) })), [a, b] = both.map(({ at }) => at);
@@ -142,6 +142,7 @@ class Landscapes {
     return reasons.length ? (reasons.every(Boolean) ? reasons[0] : "") : "tick a second run to compare";
   }
 
+  // The global models of a run on a plane of their own.
   path(run) {
     if (!run.rounds.length && run.note) return { frame: null, round: null, absent: run.note };
     if (!this.stage.link) return run.path.plane ? { frame: run.path, round: this.stage.state.round } : { frame: null, round: null, absent: run.path };
@@ -187,7 +188,7 @@ class Landscapes {
   // Weights of the three clients of a plane at a place on it: [[id, weight]], which sum to 1; null where they are on a line.
   weights(frame, [u, v]) {
     const corners = frame.through.map((id) => frame.marks.find((mark) => mark.name === `client ${id}`));
-    if (corners.some((mark) => !mark)) return null;
+    if (!corners.length || corners.some((mark) => !mark)) return null;
     const [a, b, c] = corners, det = (b.v - c.v) * (a.u - c.u) + (c.u - b.u) * (a.v - c.v);
     if (Math.abs(det) < 1e-12) return null;
     const first = ((b.v - c.v) * (u - c.u) + (c.u - b.u) * (v - c.v)) / det, second = ((c.v - a.v) * (u - c.u) + (a.u - c.u) * (v - c.v)) / det;
