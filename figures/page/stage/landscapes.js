@@ -66,6 +66,7 @@ class Landscapes {
     const rounds = this.rounds(run), round = this.nearest(wanted, rounds, null);
     if (round === null) return { frame: null, round, absent: (isGone(run) ? `No landscape: ${run.note}` : run.state === "damaged" ? `No landscape, because this run is damaged: ${run.note}` : run.note) || Object.values(run.shown || {})[0] || "This run has no landscape." };
     if (run.damaged && run.damaged[round]) return { frame: null, round, absent: run.damaged[round] };
+    if (!this.stage.link && typeof run.shown[wanted] === "string") return { frame: null, round: wanted, absent: run.shown[wanted] };
     if (!this.stage.link || (run.shown[round] && this.plain(run))) return { frame: run.shown[round], round };
     const entry = this.stage.asks.want("landscape", this.question(run, round)), frame = entry.value || entry.rough;
     if (frame) {

@@ -1,4 +1,6 @@
-"""Runs with one or two clients in a round: reasons, weights, clients and samples without a map; names of any kind."""
+"""Rounds with one or two clients: reasons, weights, clients and samples without a map; damaged rounds; names."""
+
+import shutil
 
 import packed_pages
 import pytest
@@ -56,6 +58,22 @@ def test_a_page_shows_them_in_every_view(browser, few, runs, tmp_path):
         page.evaluate(f"view => {VIEW}.set({{ view, runs: {VIEW}.runs.map(run => run.key) }})", view)
     page.locator("#stage .curves").press("Home")
     assert errors == []
+    page.close()
+
+
+def test_a_damaged_round_is_named_by_the_command_and_on_the_page(runs, tmp_path, fedscape, browser):
+    folders = [tmp_path / "runs" / name for name in ("one", "two")]
+    for folder in folders:
+        shutil.copytree(runs[0].folder, folder)
+    path, page = folders[0] / "rounds" / "000001.safetensors", browser.new_page()
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-2] + bytes([whole[-2] ^ 1]) + whole[-1:])  # of a model, which the record does not need
+    code, _, err = fedscape("publish", *folders, "--round", 1, "--out", tmp_path / "page.html")
+    assert code == 2 and "landscape of one, round 1 could not be drawn: " in err and "was altered" in err
+    page.goto((tmp_path / "page.html").as_uri())
+    page.evaluate("unpacking")
+    assert page.evaluate("document.getElementById('stage').view.state.round") == 1
+    assert "was altered" in page.text_content("#stage .absent") and page.locator("#stage .plate:visible").count() == 1
     page.close()
 
 
