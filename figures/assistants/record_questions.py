@@ -25,7 +25,8 @@ from drift.simulation.run_index import Row, index
 from drift.store.numpy_files import read_json
 from figures.assistants.json_values import RefusedQuestion, array, estimate, plain
 from figures.explore.work import stopping
-from figures.page.stage_round import cohort_values, round_losses
+from figures.page.paired_losses import round_losses
+from figures.page.stage_round import cohort_values
 from figures.page.why import why
 from figures.selection.groups import differing_names, grouped
 from landscape import plugins

@@ -26,6 +26,7 @@ def publish(
     *,
     out: Annotated[Path, Parameter(name=["--out", "-o", "--output"])] = Path("report.html"),
     source: RunSource = HERE,
+    round: int | None = None,
     also: Annotated[list[str] | None, several("--figures", "NAME")] = None,
     samples: Annotated[str, Parameter(metavar="INT|all", validator=_number_or_all)] = "1000",
     workers: Workers = 1,
@@ -47,6 +48,8 @@ def publish(
 
     Args:
         out: HTML file to write.
+        round: Round that the page opens at; all runs with landscapes must have it. Negative numbers count from the last
+            one of the first run with stored client models. By default the last.
         also: Further figures of the page (fedscape figures list); FILE.py:NAME for your own. By default none.
         samples: Largest number of random samples for planes, the path, the centre offset (test) and the largest
             eigenvalue (training). The page states the standard error. The word all uses every sample; 60,000 may take
@@ -66,9 +69,9 @@ def publish(
     from figures.page.content import without_data
     from figures.page.remembered_runs import Failed
     from figures.page.report import report as write
+    from figures.page.start import round_of_all
 
-    failed = Failed(left_out)
-
+    failed, address = Failed(left_out), "" if round is None else f"#round={round_of_all(opened_runs, round)}"
     speaking_runs = [run.with_progress(None, console.say) for run in opened_runs]
     number = f"{len(speaking_runs)} run{'s' if len(speaking_runs) > 1 else ''}"
     console.say(f"{number}, landscapes and eigenvalues on {samples} samples{'' if samples == 'all' else ' at most'}")
@@ -77,6 +80,7 @@ def publish(
         "figures": also or [],
         "workers": workers,
         "task": source.task,
+        "address": address,
     }
     with limited(memory), console.progress("writing the report", len(speaking_runs)) as step:
         write(speaking_runs, out, progress=step, failed=failed, **options)

@@ -20,7 +20,8 @@ LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 ELSEWHERE = ("cross-site", "same-site")
 """What a browser says of a request that a page of another site, or of another port of this machine, makes."""
 
-OPEN = '<a href="/?open">Open the explorer</a><script nonce="{}">document.links[0].hash = location.hash</script>'
+OPEN = """<a href="/?open">Open the explorer</a><script nonce="{}">const link = document.links[0];
+link.hash = location.hash; link.search += location.search.replace("?", "&")</script>"""
 """A link to what another page led to; its query makes it another address, which is loaded, with the cookie."""
 
 

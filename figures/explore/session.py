@@ -21,7 +21,6 @@ from figures.explore.work.lanes import LostProcess
 from figures.explore.work.messages import one_line
 from figures.explore.work.open_runs import PROBLEMS, Changes
 from figures.explore.work.workspace import Workspace
-from figures.selection.run_selection import OR_A_FOLDER
 
 THREADS = 16
 """Asks of a page that are answered at a time; most of them wait for a job."""
@@ -124,7 +123,7 @@ class Session:
 
 def plain_line(reason: Exception) -> str:
     """An error in one line for a person; one that is not about their runs is also printed with its traceback."""
-    words = one_line(reason).replace(OR_A_FOLDER, "").replace("Name the runs of", "Tick runs of")
+    words = one_line(reason)
     if isinstance(reason, OSError) and reason.strerror:
         return f"{reason.filename or 'a file'}: {reason.strerror}. Is the disk full, or the folder gone or locked?"
     bugs = KeyError | IndexError | TypeError | AttributeError

@@ -81,7 +81,7 @@ def check(module: NamedFigure, *, name: str, styled: bool) -> CheckedFigure:
         shown_folders = {run.folder for run in shown}
         if out := [run for run in required_runs(wanted) if run.folder not in shown_folders]:
             why = f"this figure cannot show them with {join_names([run.name for run in shown])}; they differ in"
-            raise ValueError(refusal(out, f"{why} {join_names(list(count_differences(out[:1], shown)), 3)}"))
+            raise refusal(out, f"{why} {join_names(list(count_differences(out[:1], shown)), 3)}")
         bound = inspect.signature(module.data).bind(runs, **options)
         bound.apply_defaults()
         _, *rest = bound.arguments.items()

@@ -16,8 +16,8 @@ from figures.looks import look, style
 from figures.selection import setting_text
 from figures.selection.groups import grouped, settings
 from figures.selection.run_selection import (
-    OR_A_FOLDER,
     describe_groups,
+    names_advised,
     narrow,
     one_option,
     required_runs,
@@ -57,11 +57,9 @@ def select_comparable(runs: Sequence[Run], over: Collection[str] | None = None, 
     needed = {run.folder for run in required_runs(runs)}
     complete = [group for group in groups.values() if needed <= {run.folder for run in group}]
     if not complete:
-        raise ValueError(
-            "this figure shows runs of one setting, and the runs that were named differ in "
-            f"{describe_groups(list(groups.values()), ('task', 'clients', 'rounds'))}. "
-            f"Name the runs of one setting{OR_A_FOLDER}."
-        )
+        differ = describe_groups(list(groups.values()), ("task", "clients", "rounds"))
+        what = f"this figure shows runs of one setting, and these differ in {differ}."
+        raise names_advised(what, "Name the runs of one setting")
     largest: list[Run] = max(complete, key=_extent)
     return subset(runs, _without_variants(largest, needed, over, lines and not over))
 

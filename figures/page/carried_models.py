@@ -17,7 +17,8 @@ from drift.analyses.samples.predictions import samples_of
 from drift.analyses.selected_samples import at_most, selected_samples
 from drift.runs.run import Run
 from figures.page.packed import packed, zipped
-from figures.page.stage_round import BOX, globals_of
+from figures.page.paired_losses import globals_of
+from figures.page.stage_round import BOX
 from figures.page.start import Start
 from landscape.model.copies import copy_module
 from landscape.model.samples import Samples
@@ -63,8 +64,9 @@ def with_models(scene: dict[str, Any], grouped: Mapping[str, list[Run]], start: 
     waiting, samples_of_run = list[tuple[int, str, int]](), dict[str, Samples]()
     for key, entry in runs.items():
         run, shown = grouped[key][0], {int(index): frame for index, frame in entry["shown"].items()}
-        able = sorted(index for index, frame in shown.items() if not isinstance(frame, str))
+        able = sorted(index for index, frame in shown.items() if not isinstance(frame, str) and frame["plane"])
         if not able:
+            entry["interpolated"] = "a file has models of rounds with three clients"
             continue
         first = start.first(able)
         others = [] if start.how["split"].startswith("client") else reversed(able)  # its data may change

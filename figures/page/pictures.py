@@ -9,11 +9,12 @@ import xarray as xr
 from drift.analyses.landscapes.projected_plane import trajectory_plane
 from drift.analyses.per_round import evenly_spaced
 from drift.runs.run import Run
+from drift.store.numpy_files import Damaged
 from figures.interactive.paths import trajectory_play
 from figures.interactive.words import client_notes
 from figures.page.remembered_runs import Failed, Job
 from figures.page.sampled import Samples, landscape_words, options
-from figures.selection.run_selection import OR_A_FOLDER
+from figures.texts.advised import without_advice
 
 PATH = 2.0
 """Time of the path, relative to a plane."""
@@ -52,10 +53,10 @@ def global_path(run: Run, samples: Samples) -> xr.Dataset:
 def or_why(
     make: Callable[[], MadePictures], name: str, failed: Failed, refused: type[Exception] = LookupError
 ) -> MadePictures | str:
-    """A figure, or the reason why there is none; an error that is not `refused` is also added to `failed`."""
+    """A figure, or the reason why there is none; damage and an error that is not `refused` are added to `failed`."""
     try:
         return make()
     except (LookupError, refused) as missing:
-        return str(missing).replace(OR_A_FOLDER, "")
+        return failed.add(name, missing) if isinstance(missing, Damaged) else without_advice(missing)
     except Exception as reason:  # noqa: BLE001 - stated in the picture's place and at the end; the page is written
         return failed.add(name, reason)

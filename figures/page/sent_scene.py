@@ -5,19 +5,21 @@ from typing import Any
 
 import xarray as xr
 
-from drift.analyses.landscapes.round_weights import Lowest, Weights, by_size, lowest_weights, own_weights
+from drift.analyses.landscapes.round_weights import by_size, own_weights
 from drift.analyses.rounds.coherence import coherence
 from drift.analyses.rounds.numbers import OF_RECORD
 from drift.analyses.rounds.run_state import run_state
 from drift.runs.run import Run
 from drift.simulation.compare import mean_of_last
 from figures.interactive.curves import number
+from figures.page.best_weights import best_weights
 from figures.page.packed import finite
 from figures.page.path_value import path_value
 from figures.page.pictures import global_path, or_why
 from figures.page.remembered_runs import Failed, Job, Remembered
 from figures.page.sampled import Samples, landscape_words
 from figures.page.scene import LAST, Detail, curves, events, missing
+from figures.page.shown_rounds import shown_rounds
 from figures.page.stage_round import stage_round
 from figures.page.start import Start
 from figures.page.why import lowest_words
@@ -83,7 +85,7 @@ def _weights(run: Run, index: int, start: Start) -> dict[str, Any]:
         own (of the round) and size (by data size), and best: gamma and weights by id; best also has loss, own (the loss
         at the round's own weights) and words. Without best, lacks: why there are none, in one line.
     """
-    record, first = run.round(index), start.first(run.kept("clients", least=3))
+    record, first = run.round(index), start.first(shown_rounds(run))
     ids = sorted(record.ids.tolist())
     listed = lambda item: {"gamma": item.gamma, "weights": dict(zip(map(str, ids), item.shares, strict=True))}  # noqa: E731
     value: dict[str, Any] = {"own": listed(own_weights(record)), "size": listed(by_size(run, record))}
@@ -92,16 +94,8 @@ def _weights(run: Run, index: int, start: Start) -> dict[str, Any]:
             "lacks": f"A file has best weights of a larger model in one round ({first}); fedscape explore has all."
         }
     try:
-        ds = run.cached(sought_weights, round=index, split=start.how["split"], samples=start.how["samples"])
+        lowest = best_weights(run, index, start.how["split"], start.how["samples"])
     except ValueError as reason:  # no finite loss, or none of single samples
         return {**value, "lacks": f"No best weights: {reason}"}
-    single = {str(name): values.item() for name, values in ds.items() if not values.ndim}
-    lowest = Lowest(Weights.from_values(ds.weights.values), **single)
     numbers = {"loss": lowest.loss, "own": finite(lowest.recorded_loss), "words": lowest_words(run, lowest)}
     return {**value, "best": listed(lowest.weights) | numbers}
-
-
-def sought_weights(run: Run, *, round: int, split: str, samples: Samples) -> xr.Dataset:
-    """`lowest_weights` as a result that a run stores."""
-    lowest = lowest_weights(run, round, split, samples)
-    return xr.Dataset({**vars(lowest), "weights": ("client", lowest.weights.row)})

@@ -5,10 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import torch
 import xarray as xr
 
-from drift.analyses.evaluate_on import evaluate_models, evaluation_of
+from drift.analyses.evaluate_on import evaluation_of
 from drift.analyses.landscapes.models_plane import models_plane, task_with_classes
 from drift.analyses.landscapes.planes import round_plane
 from drift.analyses.landscapes.sweeps import client_sweep
@@ -23,11 +22,11 @@ from drift.store.round_record import Round
 from drift.store.row_matrices import Rows, stacked
 from figures.interactive.words import label_shares
 from figures.page.packed import finite, packed
-from figures.page.paired_losses import PARTS, loss_parts, mean_and_error
+from figures.page.paired_losses import globals_of, round_losses
 from figures.page.sampled import ROUGH_POINTS, Samples, landscape_words, options
+from figures.page.shown_rounds import least_clients
 from figures.page.why import end_words, why
 from landscape.geometry.planes import project
-from landscape.model.held_values import digest
 from landscape.surfaces.interpolation import filled
 from landscape.surfaces.refinement import lattices
 from landscape.surfaces.surface import surface
@@ -54,7 +53,7 @@ def stage_round(
 
     Args:
         run: The run.
-        index: A round that kept three clients.
+        index: A round that kept its clients.
         points, samples: Of the plane, as `figures.page.report` takes them.
         split: test, train, proxy, or "client 3" for what that client trains on in the round.
         quantity: loss, error, or "class 3", the error of that class; it is among the metrics.
@@ -62,11 +61,12 @@ def stage_round(
             nothing is stored.
 
     Returns:
-        plane: extent (u and v, low and high), points of each, and metrics, each as base64 float32 (u, v).
-        through: Ids of the three clients.
+        plane: extent (u and v, low and high), points of each, and metrics, each as base64 float32 (u, v); None where
+            the run never has three clients in a round.
+        through: Ids of the three clients; none without a plane.
         samples: A sentence on the samples; empty where all are taken.
         split, quantity: As asked for.
-        marks: name, kind (client, start, aggregate or end), u, v, distance from the plane, and loss.
+        marks: name, kind (client, start, aggregate or end), u, v, distance from the plane (None without one), and loss.
         cohort: For each client its id, samples, counts by class, weight, cosine with the mean update, length of the
             update, loss, own_before and own_after (losses of the start and of its model on its own data), and cost:
             by how much it raises the loss of the aggregate, and cost_error, the standard error of that.
@@ -79,32 +79,41 @@ def stage_round(
         LookupError, ValueError: If there is no such round, client, split or quantity, or a value of a rough one is
             infinite or NaN.
     """
-    record, three, sweep = client_sweep(run, index, None, points=points, margin=0.3, box=BOX)
-    make = _rough_plane if rough else _plane
-    ds = make(run, index, sweep, samples, split, quantity)
-    centre = [float(ds[f"mark_{name}"].sel(mark="mean")) for name in ("alpha", "beta")]
+    record, sweep, ds = run.round(index), None, None
+    about: dict[str, Any] = {"plane": None, "through": []}
+    if least_clients(run) > 2:
+        record, about["through"], sweep = client_sweep(run, index, None, points=points, margin=0.3, box=BOX)
+        ds = (_rough_plane if rough else _plane)(run, index, sweep, samples, split, quantity)
+        about["plane"] = _plane_value(ds, quantity)
     losses = round_losses(run, record, samples, split)
     cohort = cohort_values(run, record, losses, samples, rough=rough)
-    metrics = {name: ds[name] for name in ("loss", "error") if name in ds}
-    if quantity not in metrics:
-        metrics[quantity] = _of_class(ds, quantity)
-    axes = [ds[name].values - middle for name, middle in zip(("alpha", "beta"), centre, strict=True)]
     return {
-        "plane": {
-            "extent": [[float(axis[0]), float(axis[-1])] for axis in axes],
-            "points": [len(axis) for axis in axes],
-            "metrics": {name: packed(values.transpose("alpha", "beta").values) for name, values in metrics.items()},
-        },
-        "through": three,
+        **about,
         "samples": samples_words(run, index, ds, split, samples, rough=rough),
         "split": split,
         "quantity": quantity,
-        "marks": _marks(run, record, sweep, centre, losses),
+        "marks": _marks(run, record, sweep, ds, losses),
         "cohort": cohort,
         "parts": {**losses.attrs, "end": packed(losses.end_parts.values)},
         "end": "" if rough else end_words(run, record),
         "why": [] if rough or split != "test" else why(run, index, losses, cohort),
     }
+
+
+def _plane_value(ds: xr.Dataset, quantity: str) -> dict[str, Any]:
+    metrics = {name: ds[name] for name in ("loss", "error") if name in ds}
+    if quantity not in metrics:
+        metrics[quantity] = _of_class(ds, quantity)
+    axes = [ds[name].values - middle for name, middle in zip(("alpha", "beta"), _centre(ds), strict=True)]
+    return {
+        "extent": [[float(axis[0]), float(axis[-1])] for axis in axes],
+        "points": [len(axis) for axis in axes],
+        "metrics": {name: packed(values.transpose("alpha", "beta").values) for name, values in metrics.items()},
+    }
+
+
+def _centre(ds: xr.Dataset) -> list[float]:
+    return [float(ds[f"mark_{name}"].sel(mark="mean")) for name in ("alpha", "beta")]
 
 
 def _plane(run: Run, index: int, sweep: Sweep, samples: Samples, split: str, quantity: str) -> xr.Dataset:
@@ -117,7 +126,7 @@ def _plane(run: Run, index: int, sweep: Sweep, samples: Samples, split: str, qua
         box = [float(sweep.coords[name][end]) for name in ("alpha", "beta") for end in (0, -1)]
         names = [mark.name for mark in sweep.marks[:3]]
         how |= {"models": names, "box": box, "split": split, "samples": samples}
-    return _cached(run, round_plane if plain else models_plane, **how)
+    return cached(run, round_plane if plain else models_plane, **how)
 
 
 def _rough_plane(run: Run, index: int, sweep: Sweep, samples: Samples, split: str, quantity: str) -> xr.Dataset:
@@ -133,7 +142,7 @@ def _rough_plane(run: Run, index: int, sweep: Sweep, samples: Samples, split: st
     return filled(surface(task, replace(sweep, inside=requested), evaluation=evaluation), requested)
 
 
-def _cached(run: Run, analysis: Callable[..., xr.Dataset], **how: Any) -> xr.Dataset:
+def cached(run: Run, analysis: Callable[..., xr.Dataset], **how: Any) -> xr.Dataset:
     """As `run.cached`; a run that has a damaged round cannot store results, so that those of others are computed."""
     try:
         return run.cached(analysis, **how)
@@ -156,67 +165,39 @@ def _of_class(ds: xr.Dataset, quantity: str) -> xr.DataArray:
     return ds.class_error.isel({"class": int(number)})
 
 
-def samples_words(run: Run, index: int, ds: xr.Dataset, split: str, samples: Samples, *, rough: bool = False) -> str:
+def samples_words(
+    run: Run, index: int, ds: xr.Dataset | None, split: str, samples: Samples, *, rough: bool = False
+) -> str:
     """A sentence on the samples of a landscape; empty where all test samples are taken."""
-    if not rough and split == "test" and ("samples_of" in ds.attrs or fewer(run, split, samples) is None):
-        return landscape_words([ds])
+    stated = [ds] if ds is not None and "samples_of" in ds.attrs else []
+    if not rough and split == "test" and (stated or fewer(run, split, samples) is None):
+        return landscape_words(stated)
     every, number = (len(selected_samples(run, index, split, most)) for most in (None, samples))
     words = f"samples of {split}" if split.startswith("client") else f"{split} samples"
     text = f"on the {every:,} {words}" if number == every else f"on {number:,} of the {every:,} {words}, at random"
-    if rough:
+    if rough and ds is not None:
         points = f"{ds.attrs['evaluated']} of {ds.loss.size} points, the others interpolated"
         return f"A rough first picture: {points}, {text}."
     return f"{text[0].upper()}{text[1:]}."
 
 
-def round_losses(run: Run, record: Round, samples: Samples, split: str = "test") -> xr.Dataset:
-    """Losses of the models of a round on the plane's samples.
-
-    Returns:
-        Dataset with client (id,), without (id,), the loss of the aggregate without that client, the weights of the
-        others scaled to sum 1; and aggregate and, where they were kept, start and end: all in the run's unit. Standard
-        errors over the samples, of more than PARTS from parts of them: cost_error (id,), of aggregate minus without,
-        and gain_error, of aggregate minus the mean of the clients. end_parts (part,): loss of the end, or of the
-        aggregate, on parts of the samples, which the attribute `of` names; `samples` is their number.
-    """
-    ids, shares = record.ids.tolist(), run.experiment.cohort_weights(record.sizes).double()
-    others = globals_of(record)
-    basis, number = stacked([record.kept("clients"), *(model[None] for model in others.values())]), len(ids)
-    left = shares.repeat(number, 1).fill_diagonal_(0)
-    sums = torch.nn.functional.pad(torch.cat([left / left.sum(1, keepdim=True), shares[None]]), (0, len(others)))
-    rows = torch.cat([torch.eye(len(basis), dtype=torch.float64), sums])
-    selected = selected_samples(run, record.index, split, samples)
-    parts, shares_of_parts = loss_parts(run.task, selected)
-    table = evaluate_models(run, basis, selected, rows, groups=parts)["loss"].double().numpy().reshape(len(rows), -1)
-    client, after, without, (aggregate,) = np.split(table, [number, len(basis), len(basis) + number])
-    single = {"aggregate": aggregate, **dict(zip(others, after, strict=True))}
-    mean = lambda values: mean_and_error(values, shares_of_parts)[0]  # noqa: E731
-    error = lambda values: mean_and_error(values, shares_of_parts)[1]  # noqa: E731
-    columns = {"client": mean(client), "without": mean(without), "cost_error": error(aggregate - without)}
-    numbers = {name: float(mean(values)) for name, values in single.items()}
-    numbers["gain_error"] = float(error(aggregate - client.mean(0)))
-    known = np.where(shares_of_parts > 0, single.get("end", aggregate), np.nan)
-    variables = {**{name: ("id", values) for name, values in columns.items()}, **numbers, "end_parts": ("part", known)}
-    attrs = {"of": digest(selected.targets, selected[:PARTS].inputs, run.loss_units), "samples": len(selected)}
-    return xr.Dataset(variables, coords={"id": ids}, attrs=attrs)
-
-
-def globals_of(record: Round) -> dict[str, torch.Tensor]:
-    """The global models of a round that it kept: start, end."""
-    return {name: model for name in ("start", "end") if (model := getattr(record, name)) is not None}
-
-
-def _marks(run: Run, record: Round, sweep: Sweep, centre: list[float], losses: xr.Dataset) -> list[dict[str, Any]]:
-    """The models of a round as places on the plane, each with its distance from it."""
+def _marks(
+    run: Run, record: Round, sweep: Sweep | None, ds: xr.Dataset | None, losses: xr.Dataset
+) -> list[dict[str, Any]]:
+    """The models of a round as places on the plane, each with its distance from it; without one u, v, away are None."""
     ids, shares = record.ids.tolist(), run.experiment.cohort_weights(record.sizes).double()
     single = {"aggregate": weighted_models(shares, record.kept("clients"))} | globals_of(record)
     matrix = stacked([record.kept("clients"), *(model[None] for model in single.values())])
     values = {f"client {client}": losses.client.values[row] for row, client in enumerate(ids)}
     values |= {name: losses[name] for name in single}
-    places, marks = project(Rows(matrix), sweep), []
-    for row, name in enumerate(values):
-        u, v, away = (float(places[column][row]) for column in ("mark_alpha", "mark_beta", "distance"))
-        numbers = {"u": u - centre[0], "v": v - centre[1], "away": away, "loss": finite(float(values[name]))}
+    places = np.full((len(values), 3), np.nan)
+    if sweep is not None and ds is not None:
+        on_plane = project(Rows(matrix), sweep)
+        places = np.stack([on_plane[name] for name in ("mark_alpha", "mark_beta", "distance")], 1)
+        places -= [*_centre(ds), 0]
+    marks = []
+    for (name, loss), place in zip(values.items(), places.tolist(), strict=True):
+        numbers = dict(zip(("u", "v", "away", "loss"), map(finite, [*place, float(loss)]), strict=True))
         marks.append({"name": name, "kind": name.partition(" ")[0], **numbers})
     return marks
 
@@ -227,8 +208,8 @@ def cohort_values(
     """What `stage_round` lists under cohort; own losses are left out of a rough picture, and without known own data."""
     unknown = rough or isinstance(run.parts_in(record.index), UnknownParts)
     how = {"round": record.index, "samples": fewer(run, "test", samples)}
-    after = None if unknown else _cached(run, client_losses, **how)
-    table = cohort_table(run, round=record.index) if rough else _cached(run, cohort_table, round=record.index)
+    after = None if unknown else cached(run, client_losses, **how)
+    table = cohort_table(run, round=record.index) if rough else cached(run, cohort_table, round=record.index)
     shares = label_shares(run, record.index)
     cohort = []
     for client in record.ids.tolist():

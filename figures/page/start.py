@@ -7,16 +7,27 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
-from drift.analyses.per_round import evenly_spaced
+from drift.analyses.per_round import evenly_spaced, resolve_round
 from drift.analyses.selected_samples import number_of
 from drift.runs.run import Run
 from figures.page.sampled import Samples
-from figures.page.scene import missing
+from figures.page.shown_rounds import shown_rounds
 
 ROUNDS, MOST, WORK = 10, 25, 2e9
-"""Rounds of a run whose landscape is on the stage, evenly spaced among those that kept three clients: at least ROUNDS,
+"""Rounds of a run whose landscape is on the stage, evenly spaced among those that kept their clients: at least ROUNDS,
 and up to MOST while parameters times samples times points are fewer than WORK. The one that it begins with is added.
 """
+
+
+def round_of_all(runs: Sequence[Run], index: int) -> int:
+    """Number of the round `index` of the first run with landscapes, which all runs with landscapes must have.
+
+    Raises:
+        LookupError: If one has it not; names its rounds.
+    """
+    first, *others = [run for run in runs if shown_rounds(run)] or runs[:1]
+    number = resolve_round(first, index, "clients")
+    return [number, *(resolve_round(run, number, "clients") for run in others)][0]
 
 
 @dataclass(frozen=True)
@@ -59,9 +70,9 @@ class Start:
 
     def rounds(self, run: Run) -> list[int]:
         """Rounds whose landscape is on the stage; none where it cannot be computed."""
-        if missing(run):
+        if not (able := shown_rounds(run)):
             return []
-        able, work = run.kept("clients", least=3), self.work(run) * self.how["points"] ** 2
+        work = self.work(run) * self.how["points"] ** 2
         number = min(max(int(WORK / work), ROUNDS), MOST)
         return sorted({*evenly_spaced(able, number), self.first(able)})
 

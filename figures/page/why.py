@@ -45,11 +45,16 @@ def why(run: Run, index: int, losses: xr.Dataset, cohort: Sequence[dict[str, Any
     Args:
         run: The run.
         index: Number of the round.
-        losses: Of its models, as `figures.page.stage_round.round_losses` returns them.
+        losses: Of its models, as `figures.page.paired_losses.round_losses` returns them.
         cohort: Its clients, as `figures.page.stage_round.stage_round` returns them.
     """
-    unit = "" if run.loss_units == "1" else f" {run.loss_units}"
-    return [_client(run, index, cohort, unit), _change(run), _averaging(losses, unit), _agreement(run, index)]
+    unit, record = "" if run.loss_units == "1" else f" {run.loss_units}", run.round(index)
+    has_plain_weights = np.allclose(record.weights, run.experiment.cohort_weights(record.sizes), rtol=1e-4)
+    mean = "the aggregate" if has_plain_weights else "the mean with FedAvg's weights"
+    if len(cohort) == 1:
+        text, loss = "One client was in this round: the aggregate is its model, with this test loss.", losses.aggregate
+        return [_sentence(text, f"{number(float(loss), 3)}{unit}" * bool(np.isfinite(loss)), "Aggregate"), _change(run)]
+    return [_client(run, mean, cohort, unit), _change(run), _averaging(mean, losses, unit), _agreement(record)]
 
 
 def lowest_words(run: Run, lowest: Lowest) -> str:
@@ -86,7 +91,7 @@ def end_words(run: Run, record: Round) -> str:
     return f"The end is not the mean with the round's own weights, but {where}. {kind}"
 
 
-def _averaging(losses: xr.Dataset, unit: str) -> Sentence:
+def _averaging(mean: str, losses: xr.Dataset, unit: str) -> Sentence:
     alone, aggregate = float(losses.client.mean()), float(losses.aggregate)
     gain = alone - aggregate
     if not np.isfinite(gain):
@@ -94,35 +99,31 @@ def _averaging(losses: xr.Dataset, unit: str) -> Sentence:
     error = finite(float(losses.gain_error))
     verb = f"Averaging {'helps' if gain > 0 else 'hurts'}" if is_clear(abs(gain), error) else "No clear difference"
     of_aggregate, of_clients = alike([aggregate, alone], 3)
-    text = f"{verb}: the aggregate has a test loss of {of_aggregate}, its {losses.sizes['id']} client models have "
+    text = f"{verb}: {mean} has a test loss of {of_aggregate}, its {losses.sizes['id']} client models have "
     return _sentence(f"{text}{of_clients} on average.", with_error(-gain, error, unit), "Aggregate")
 
 
-def _client(run: Run, index: int, cohort: Sequence[dict[str, Any]], unit: str) -> Sentence:
+def _client(run: Run, mean: str, cohort: Sequence[dict[str, Any]], unit: str) -> Sentence:
     known = [client for client in cohort if client["cost"] is not None]
     if not known:
         return _sentence("The effect of single clients is not known: no loss is finite.", "", "Counterfactual")
-    record = run.round(index)
-    has_plain_weights = np.allclose(record.weights, run.experiment.cohort_weights(record.sizes), rtol=1e-4)
-    whose = "" if has_plain_weights else " of the mean with FedAvg's weights"
     best, *_, worst = sorted([known[0], *known], key=lambda client: float(client["cost"]))
     help_, harm = (with_error(client["cost"], client["cost_error"], unit) for client in (best, worst))
     if is_clear(worst["cost"], worst["cost_error"], len(known)):
-        text = f"C{_named(run, worst)[1:]} harms the aggregate most: without it the loss{whose} would be lower."
+        text = f"C{_named(run, worst)[1:]} harms {mean} most: without it the loss would be lower."
         if worst["own_before"] is not None and worst["own_after"] is not None:
             fall = " to ".join(alike([worst["own_before"], worst["own_after"]], 3))
             text += f" Its training takes the loss on its own samples from {fall}."
         return _sentence(text, harm, "Counterfactual")
     most = f" (client {worst['id']} most: {harm})" if worst["cost"] > 0 else ""
     if is_clear(-best["cost"], best["cost_error"], len(known)):
-        text = f"C{_named(run, best)[1:]} helps the aggregate most. No client clearly harms it{most}."
+        text = f"C{_named(run, best)[1:]} helps {mean} most. No client clearly harms it{most}."
         return _sentence(text, help_, "Counterfactual")
-    text = f"No client clearly harms the aggregate{most}, and none clearly helps it."
+    text = f"No client clearly harms {mean}{most}, and none clearly helps it."
     return _sentence(text, harm if most else "", "Counterfactual")
 
 
-def _agreement(run: Run, index: int) -> Sentence:
-    record = run.round(index)
+def _agreement(record: Round) -> Sentence:
     matrix, shares = cosines(record.gram), relative(record.weights)
     rest = [mean_cosine(matrix, others) for others in shares.repeat(len(shares), 1).fill_diagonal_(0)]
     cosine = mean_cosine(matrix, shares)

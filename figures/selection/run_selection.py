@@ -12,10 +12,8 @@ from typing import Any
 
 from drift.runs.run import Run
 from figures.selection.groups import differing_names, group_names, grouped, settings
+from figures.texts.advised import Advised
 from landscape import plugins
-
-OR_A_FOLDER = ", or give a folder of runs to choose from (figures.gallery.AnyOf in Python)"
-"""Advice where a command or Python names runs; a page, where they are ticked, leaves it out."""
 
 
 class AnyOf(list[Run]):
@@ -86,16 +84,19 @@ def narrow(runs: Sequence[Run], selected: Iterable[Run], why: str) -> Sequence[R
     selected = list(selected)
     folders = {run.folder for run in selected}
     if out := [run for run in required_runs(runs) if run.folder not in folders]:
-        raise ValueError(refusal(out, why))
+        raise refusal(out, why)
     return subset(runs, selected)
 
 
-def refusal(out: Sequence[Run], why: str) -> str:
-    """The sentence for named runs that would not be drawn."""
-    return (
-        f"{join_names([run.name for run in out])} would not be drawn: {why}. "
-        f"Leave {'it' if len(out) == 1 else 'them'} out{OR_A_FOLDER}."
-    )
+def refusal(out: Sequence[Run], why: str) -> Advised:
+    """The error for named runs that would not be drawn."""
+    what = f"{join_names([run.name for run in out])} would not be drawn: {why}."
+    return names_advised(what, f"Leave {'it' if len(out) == 1 else 'them'} out")
+
+
+def names_advised(what: str, advice: str) -> Advised:
+    """An error about runs that were named one by one."""
+    return Advised(what, f"{advice}, or give a folder of runs to choose from (figures.gallery.AnyOf in Python).")
 
 
 def select_runs(

@@ -51,7 +51,9 @@ def best(ask: Ask, run: str, round: int, rule: str, split: str = "test", samples
 
 def _lowest(run: Run, item: tuple[int, str, int | None]) -> round_weights.Lowest:
     """The weights; in the process of the jobs."""
-    return round_weights.lowest_weights(run, *item)
+    from figures.page.best_weights import best_weights  # only that process needs it
+
+    return best_weights(run, *item)
 
 
 def _stated(record: Round, rule: str) -> Weights:

@@ -13,7 +13,7 @@ from figures.explore.work.shelf import Shelf
 from figures.explore.work.versions import round_version
 from figures.explore.work.workspace import Workspace
 from figures.page.sampled import ROUGH_POINTS, ROUGH_SAMPLES, SAMPLES
-from figures.page.scene import missing
+from figures.page.shown_rounds import least_clients, shown_rounds
 
 POINTS = 15
 """Grid points per axis of a landscape."""
@@ -47,7 +47,7 @@ def landscape(
     """
     opened = ask.run(run, round)
     wanted, title = LandscapeQuery(round, points, samples, split, quantity), f"landscape of {run}, round {round}"
-    if points**2 > ROUGH_POINTS:
+    if points**2 > ROUGH_POINTS and least_clients(opened) > 2:
         with contextlib.suppress(ValueError):  # infinite values are not interpolated; what else is wrong is said below
             ask.rough(ask.quick(of_round, opened, _rough(wanted), round, priority=10))
     value: dict[str, Any] = ask.quick(of_round, opened, wanted, round, title=title, priority=20)
@@ -59,8 +59,8 @@ def begin(workspace: Workspace) -> None:
     for name in workspace.runs.suggested[:1]:
         with contextlib.suppress(*PROBLEMS):  # the page says what is wrong with it
             run = workspace.runs.run(name)
-            if not missing(run):
-                wanted = LandscapeQuery(run.kept("clients", least=3)[-1], POINTS, SAMPLES, "test", "loss")
+            if least_clients(run) > 2 and (rounds := shown_rounds(run)):
+                wanted = LandscapeQuery(rounds[-1], POINTS, SAMPLES, "test", "loss")
                 workspace.jobs.quick(of_round, run, _rough(wanted), priority=10)
 
 

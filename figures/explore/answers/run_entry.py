@@ -24,6 +24,7 @@ from figures.looks import palette
 from figures.page.configuration import shown
 from figures.page.packed import finite
 from figures.page.scene import LAST, curves, events, missing
+from figures.page.shown_rounds import least_clients
 from figures.selection.groups import settings
 from figures.selection.identity import seed_text
 
@@ -41,9 +42,10 @@ def entry_of(group: Sequence[Run], names: Mapping[Any, str], problem: Callable[[
 
     Returns:
         key (the name of the first run), names (name and seed of each), identities (another one where another run took
-        the place of one), accuracies, series, spread, events, note, able (rounds that can have a
-        landscape, and damaged ones), damaged (a line for each of these), state (complete, growing, diverged, stopped,
-        damaged), planned (rounds of the whole run) and text (all settings: name, value).
+        the place of one), accuracies, series, spread, events, note, able (rounds that can have a landscape, and damaged
+        ones), damaged (a line for each of these), state (complete, growing, diverged, stopped, damaged), planned
+        (rounds of the whole run), done (of each run, its last round and damaged ones) and text (all settings: name,
+        value).
     """
     run = _growing(group[0])
     called = [names[member.folder] for member in group]
@@ -64,6 +66,7 @@ def entry_of(group: Sequence[Run], names: Mapping[Any, str], problem: Callable[[
         "damaged": damaged,
         "state": state,
         "planned": run.experiment.rounds,
+        "done": [[_listed(_growing(member))[-1:], [*_growing(member).damaged]] for member in group],
         "text": [(name, shown(value)) for name, value in settings(run).items()],
     }
 
@@ -76,13 +79,10 @@ def _behind(group: Sequence[Run]) -> str:
 
 
 def able(run: GrowingRun) -> list[int]:
-    """Rounds that can have a landscape: on disk, read or not, and damaged ones, that kept three clients; none without
+    """Rounds that can have a landscape: on disk, read or not, and damaged ones, that kept clients enough; none without
     data. Sizes of cohorts are remembered."""
-    return (
-        []
-        if missing(run)
-        else [index for index in sorted({*run.listed_rounds(), *run.damaged}) if run.keeps(index, least=3)]
-    )
+    rounds = [] if run.without_data else sorted({*run.listed_rounds(), *run.damaged})
+    return [index for index in rounds if run.keeps(index, least=least_clients(run))]
 
 
 def _number(run: Run, name: str) -> xr.DataArray | None:

@@ -6,6 +6,7 @@ import signal
 from typing import Any
 
 from drift.store.numpy_files import Damaged, Newer
+from figures.texts.advised import without_advice
 
 
 def to_bytes(content: Any) -> bytes:
@@ -37,9 +38,9 @@ def plain_error(error: Exception) -> Exception:
 
 
 def one_line(reason: Exception) -> str:
-    """A reason in one line; of a round that is damaged, with run and round and the command that restores it."""
+    """A reason in one line, without advice for commands; of a damaged round, with its run and what restores it."""
     if not isinstance(reason, Damaged) or (rounds := reason.path.parent).name != "rounds":
-        return " ".join(str(reason).split()) or type(reason).__name__
+        return " ".join(without_advice(reason).split()) or type(reason).__name__
     restore = f"To restore it: fedscape verify {shlex.quote(str(rounds.parent))} --repair"
     words = f"Round {int(reason.path.stem)} of run {rounds.parent.name} {reason.what}."
     return f"{words} {reason.remedy if isinstance(reason, Newer) else restore}"

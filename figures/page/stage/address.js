@@ -73,6 +73,14 @@ const FIELDS = {
 };
 const STATE = { at: "point", with: "options" }; // fields whose name in the state is another
 
+// Moves fields from the query of the address to after the #, where those that are there already stay. A token is none, nor is in a file what others put there.
+function takeQuery(live) {
+  const [query, after] = [location.search, location.hash].map((text) => text.slice(1).split("&").filter(Boolean)), name = (part) => part.split("=")[0];
+  const ours = query.filter((part) => (live ? !["token", "open"].includes(name(part)) : Object.hasOwn(FIELDS, name(part)))), rest = live ? [] : query.filter((part) => !ours.includes(part));
+  const fields = [...ours.filter((part) => !after.some((one) => name(one) === name(part))).map((part) => part.replaceAll("+", "%20")), ...after];
+  if (query.length > rest.length) history.replaceState(null, "", location.pathname + (rest.length ? `?${rest.join("&")}` : "") + (fields.length ? `#${fields.join("&")}` : ""));
+}
+
 // The state that an address says: {state, wrong}; null for no address, and one of a place below the stage. What it does not say, and what it says wrongly, is as
 // at the beginning; `wrong` has a phrase for each of the latter.
 function readAddress(stage, hash, before) {

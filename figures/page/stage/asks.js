@@ -47,10 +47,11 @@ class Asks {
     this.wanted.clear();
   }
 
-  // Errors and questions about runs that changed are asked anew, what takes long once the runs do not grow any more. What is
-  // under way is waited for first.
+  // Errors and questions about runs that changed are asked anew, what takes long once the runs have other rounds and do not grow
+  // any more. What is under way is waited for first.
   forget(runs) {
-    const namesOf = (some) => new Set(some.flatMap((run) => (run.names || []).map(({ name }) => name))), all = namesOf(runs), settled = namesOf(runs.filter((run) => run.state !== "growing"));
+    const namesOf = (some) => new Set(some.flatMap((run) => (run.names || []).map(({ name }) => name))), all = namesOf(runs), settled = namesOf(runs.filter((run) => run.state !== "growing" && run.grown));
+    for (const run of runs) run.grown &&= run.state === "growing";
     for (const [key, entry] of this.entries) {
       const names = { path: all, series: all, numbers: all, diagnosis: settled, draw: settled, charts: settled }[entry.kind];
       if (entry.error) this.entries.delete(key);

@@ -1,6 +1,7 @@
 // Elements of the page. Text is always text, never markup: names of runs and classes come from elsewhere.
 
 const SVG = "http://www.w3.org/2000/svg";
+const LONGEST = 60; // letters of a label
 
 function fill(element, attributes, children = []) {
   for (const [name, value] of Object.entries(attributes || {})) {
@@ -26,7 +27,7 @@ const labelled = (text, choices, present, act) => make("label", {}, `${text} `, 
 // One of several: a group of radio buttons that looks like one control.
 function segments(name, label, choices, present, choose) {
   const options = choices.map(([value, text, why]) => make("label", { title: why },
-    make("input", { type: "radio", name, value, checked: value === present, disabled: Boolean(why), change: () => choose(value) }), make("span", {}, text)));
+    make("input", { type: "radio", name, value, checked: value === present, disabled: Boolean(why), title: why || null, change: () => choose(value) }), make("span", {}, text)));
   return make("fieldset", { class: "segments" }, make("legend", { class: "unseen" }, label), ...options);
 }
 
@@ -64,6 +65,12 @@ const dashOf = ({ dash }, times) => (dash.length ? dash.map((length) => times * 
 function swatch(run, width = 26) {
   return shape("svg", { class: "swatch-line", width, height: 10, "aria-hidden": "true" },
     shape("line", { x1: 1, x2: width - 1, y1: 5, y2: 5, stroke: run.shade, "stroke-width": 3, "stroke-dasharray": dashOf(run, 2) }));
+}
+
+// A label without its middle where it is long, and with its own direction of writing: it stands inside sentences.
+function briefly(label) {
+  const signs = [...label], short = signs.length > LONGEST ? [...signs.slice(0, LONGEST / 2), "…", ...signs.slice(1 - LONGEST / 2)].join("") : label;
+  return /\p{Script=Hebrew}|\p{Script=Arabic}|\p{Script=Syriac}|\p{Script=Thaana}/u.test(short) ? `\u2068${short}\u2069` : short;
 }
 
 // A run by all that tells it from others: its label may be short where few runs are on the page.

@@ -3,6 +3,7 @@
 class Gallery {
   constructor(stage) {
     this.stage = stage;
+    this.singles = new Set(); // figures that show one run
     this.list = make("div", { class: "figure-list" });
     this.shown = make("div", { class: "figure-shown", hidden: true });
     this.element = make("section", { id: stage.id("figures"), class: "stage-figures", "aria-label": "Figures" }, make("h2", {}, "Figures"), make("p", { class: "small" }, "Each figure is drawn for the runs on the stage, as fedscape figures draw does it."), this.shown, this.list);
@@ -31,9 +32,9 @@ class Gallery {
     for (const [name, one] of this.buttons) one.setAttribute("aria-pressed", String(name === figure));
     this.shown.hidden = !figure;
     if (!figure) return;
-    let runs = stage.shown.map((run) => stage.memberOf(run)), drawn = stage.asks.want("draw", { figure, runs, options, format: "svg" });
-    const single = runs.length > 1 && /shows one run/.test(drawn.error || "") ? `It shows one run: ${stage.looked.label}, the one looked at.` : "";
-    if (single) { runs = [stage.memberOf(stage.looked)]; drawn = stage.asks.want("draw", { figure, runs, options, format: "svg" }); }
+    const all = stage.shown.map((run) => stage.memberOf(run)), draw = (some) => stage.asks.want("draw", { figure, runs: some, options, format: "svg" });
+    if (all.length > 1 && !this.singles.has(figure) && /shows one run/.test(draw(all).error || "")) this.singles.add(figure);
+    const single = all.length > 1 && this.singles.has(figure) ? `It shows one run: ${stage.looked.label}, the one looked at.` : "", runs = single ? [stage.memberOf(stage.looked)] : all, drawn = draw(runs);
     const about = entry.value.find((one) => one.name === figure);
     if (!isNew(this, [figure, runs, options, Boolean(drawn.value), drawn.error, drawn.progress])) return;
     const close = button({ class: "plain", "aria-label": "Close the figure", click: () => stage.set({ figure: "", options: {} }) }, "×");

@@ -37,7 +37,7 @@ class Hall {
         view: ownPlane(state.view) ? state.view : state.view === "relief" && stage.painter.gl ? "relief" : "map", fade: tween ? share : 1, words: this.words({ run, other, at, surface, small }) }, side, stretch);
     });
     this.legend(present);
-    this.about.textContent = !present.some(({ at }) => at.frame) ? "" : state.view === "models" ? aboutModels(present[0].at.frame, state.round)
+    this.about.textContent = !present.some(({ surface }) => surface) ? "" : state.view === "models" ? aboutModels(present[0].at.frame, state.round)
       : state.view === "path" ? "Dots: the global model after each round; the pink one is that on the stage."
       : `Dots: clients, pale ones off the plane. Arrows: to the aggregate, their mean with FedAvg's weights. Square: start; ${state.view === "difference" ? `large dot: end of the round. On a difference marks, arrows and labels have the colour and dash of their run.${present.some(({ run, other }) => other && run.colour === other.colour) ? ` Rings are those of ${stage.named(stage.looked)}.` : ""}` : "black dot: end of the round."}`;
     if (!stage.link && !ownPlane(state.view) && present.length) this.about.textContent += ` ${mapsOf(stage)}`;
@@ -49,7 +49,7 @@ class Hall {
     const along = frame && frame.explained ? `${(100 * frame.explained).toFixed(0)} % of the way is on this plane; click a round` : "Click a round";
     const reading = !frame ? "" : state.view === "models" ? meansOf(frame, stage) : state.view === "path" ? (at.rough && (at.absent || "Its map is being computed")) || along : other ? (surface && surface.low === 0 && surface.high === 0 ? "The two are equal here" : `Blue: ${run.label} lies lower; red: ${other.label} does`) : at.rough ? "its loss is being evaluated" : end && metric === "loss" ? `loss after the round ${this.losses.get(end) || written(end.loss)}${unit}${small ? "; much shorter updates: see Detail" : ""}` : "";
     const place = ownPlane(state.view) || round === null ? "" : at.stale ? `round ${round}; ${at.coming} is coming` : round !== state.round ? `round ${round}, ${round < state.round && round === land.rounds(run).at(-1) ? "its last" : `the nearest to ${state.round}`}` : at.rough ? "rough, the exact one is coming" : "";
-    const absent = at.absent || (surface && metric.startsWith("class") ? `None of these samples is of class ${stage.className(Number(metric.slice(6)))}.` : surface ? "The plane has no finite value here: this run diverged." : `This landscape has no ${stage.metricWords(metric)}.`);
+    const absent = at.absent || (frame && frame.plane === null && frame.cohort && run.note) || (surface && metric.startsWith("class") ? `None of these samples is of class ${stage.className(Number(metric.slice(6)))}.` : surface ? "The plane has no finite value here: this run diverged." : `This landscape has no ${stage.metricWords(metric)}.`);
     const label = state.view === "models" ? `Map of kept models${frame ? ` of ${roundsOf(frame)}` : ""}.` : state.view === "path" ? `Path of ${stage.named(run)} over its rounds, and the test loss around it.` : `${other ? `Difference of ${stage.metricWords(metric)}, ${stage.named(run)} minus ${stage.named(other)}` : `${stage.quantity} of ${stage.named(run)}`}, round ${round}.`;
     return { absent, act: at.act, at: place, metric: stage.metricWords(metric), reading, label };
   }
@@ -106,7 +106,7 @@ function meansOf({ marks, run, taken, last, split, barriers, diverged }, stage) 
 
 // Which rounds of a file have a map, and of which the models are in it.
 function mapsOf({ looked, land, networks }) {
-  const rounds = land.rounds(looked), exact = rounds.filter((round) => networks.has(looked, round)), every = looked.rounds.every((round) => rounds.includes(round));
+  const rounds = land.rounds(looked).filter((round) => looked.shown[round].plane), exact = rounds.filter((round) => networks.has(looked, round)), every = looked.rounds.every((round) => rounds.includes(round));
   if (!rounds.length) return `This file has no landscape of ${looked.label}.`;
   return `This file has maps of ${every ? "all rounds" : inRounds(rounds)} of ${looked.label} (dots on the time line)${exact.length ? ` and models of ${inRounds(exact)}` : ""}.`;
 }

@@ -66,6 +66,7 @@ class Landscapes {
     const rounds = this.rounds(run), round = this.nearest(wanted, rounds, null);
     if (round === null) return { frame: null, round, absent: (isGone(run) ? `No landscape: ${run.note}` : run.state === "damaged" ? `No landscape, because this run is damaged: ${run.note}` : run.note) || Object.values(run.shown || {})[0] || "This run has no landscape." };
     if (run.damaged && run.damaged[round]) return { frame: null, round, absent: run.damaged[round] };
+    if (!this.stage.link && typeof run.shown[wanted] === "string") return { frame: null, round: wanted, absent: run.shown[wanted] };
     if (!this.stage.link || (run.shown[round] && this.plain(run))) return { frame: run.shown[round], round };
     const entry = this.stage.asks.want("landscape", this.question(run, round)), frame = entry.value || entry.rough;
     if (frame) {
@@ -99,6 +100,7 @@ class Landscapes {
   }
 
   surfaceIn(frame, metric) {
+    if (!frame.plane && frame.cohort) return null; // of a round with fewer than three clients
     if (!frame.plane) return this.remember(frame, "blank", () => new Blank(frame.marks)); // a path whose map is not there
     if (!frame.plane.metrics[metric]) return null;
     return this.remember(frame, metric, () => new Surface(frame.plane, metric));
@@ -120,7 +122,7 @@ class Landscapes {
     return this.stage.shown.map((run) => {
       const at = this.frame(run, round), surface = at.frame ? this.surfaceIn(at.frame, metric) : null, against = this.surface(base, round);
       if (view !== "difference" || run.key === look || !surface || !against) return { run, other: null, surface, at };
-      const beside = this.frame(base, round), apart = at.stale || beside.stale || Boolean(at.rough) !== Boolean(beside.rough) ? "" : this.apart([{ run, of: at.frame.parts.of }, { run: base, of: beside.frame.parts.of }]);
+      const apart = this.unlike(run, base, round);
       if (apart) return { run, other: null, surface: null, at: { ...at, frame: null, absent: apart } };
       return { run, other: base, at, surface: this.remember(surface, against, () => new Difference(surface, against)) };
     });
@@ -128,6 +130,18 @@ class Landscapes {
 
   // That losses of runs are of different samples, so that none lies lower; empty where they are of the same: [{run, of}].
   apart(some) { return new Set(some.map(({ of }) => of)).size > 1 ? `${some.map(({ run }) => this.stage.named(run)).join(" and ")} are evaluated on different samples: they cannot be compared.` : ""; }
+
+  // The same of the landscapes of two runs; empty until both are there.
+  unlike(run, other, round) {
+    const both = [run, other].map((one) => ({ run: one, at: this.frame(one, round) })), [a, b] = both.map(({ at }) => at);
+    return !a.frame || !b.frame || a.stale || b.stale || Boolean(a.rough) !== Boolean(b.rough) ? "" : this.apart(both.map((one) => ({ run: one.run, of: one.at.frame.parts.of })));
+  }
+
+  // Why there is no difference to show; empty where there is one, or may be.
+  get noDifference() {
+    const { shown, looked } = this.stage, reasons = shown.filter((run) => run !== looked).map((run) => this.unlike(run, looked));
+    return reasons.length ? (reasons.every(Boolean) ? reasons[0] : "") : "tick a second run to compare";
+  }
 
   // The global models of a run on a plane of their own.
   path(run) {
@@ -175,7 +189,7 @@ class Landscapes {
   // Weights of the three clients of a plane at a place on it: [[id, weight]], which sum to 1; null where they are on a line.
   weights(frame, [u, v]) {
     const corners = frame.through.map((id) => frame.marks.find((mark) => mark.name === `client ${id}`));
-    if (corners.some((mark) => !mark)) return null;
+    if (!corners.length || corners.some((mark) => !mark)) return null;
     const [a, b, c] = corners, det = (b.v - c.v) * (a.u - c.u) + (c.u - b.u) * (a.v - c.v);
     if (Math.abs(det) < 1e-12) return null;
     const first = ((b.v - c.v) * (u - c.u) + (c.u - b.u) * (v - c.v)) / det, second = ((c.v - a.v) * (u - c.u) + (a.u - c.u) * (v - c.v)) / det;

@@ -98,7 +98,7 @@ function opening(root, line, runs) {
 function begin(root, line, alert) {
   const begun = performance.now(), host = window.frameElement && window.frameElement.host, link = new Link(host ? host.connect : webSocket);
   if (host) link.address = host.address;
-  else if (location.search) history.replaceState(null, "", location.pathname + location.hash); // the token, which the cookie stands for now
+  else takeQuery(true); // without the token, which the cookie stands for now
   let view = null;
   const show = () => link.ask("scene", {}, { onRough: (runs) => { if (!view && runs.length) opening(root, line, runs); } }).then((scene) => {
     if (view) return;

@@ -61,7 +61,7 @@ class Rail {
     const badge = run.state && run.state !== "complete" ? make("span", { class: `state ${run.state}` }, isGone(run) ? "gone" : run.state) : null;
     const brief = make("b", { class: "accuracy brief", "aria-hidden": "true" }, run.accuracy === null ? "" : accuracy); // of a run that is not on the stage: it has one line
     return make("li", { class: `card${on ? " on" : ""}${look ? " looked" : ""}`, "data-run": run.key }, make("div", { class: "card-head" }, box, name, brief, badge), sparkline(run, ends),
-      make("p", { class: "small" }, make("b", { class: "accuracy" }, accuracy), `${range} · ${seeds} · ${rounds}`), run.note && make("p", { class: "small warn" }, run.note), seed, ...drawer);
+      make("p", { class: "small" }, make("b", { class: "accuracy" }, accuracy), `${range} · ${seeds} · ${rounds}`), run.note && make("p", { class: "small warn", tabindex: run.note.length > 200 ? 0 : null }, run.note), seed, ...drawer);
   }
 
   // Work of the server with the time that is left, and runs that cannot be read.

@@ -24,6 +24,7 @@ class Stage {
     this.painter = new ReliefPainter();
     if (this.runs.length) this.begin();
     this.number = ++Stage.number;
+    if (!link) takeQuery(false);
     this.read();
     this.build();
     this.address.follow(() => this.readAgain());
@@ -60,7 +61,8 @@ class Stage {
     for (const entry of entries) {
       const before = this.runs.find((run) => run.key === entry.key), run = before || entry;
       if (!before) this.runs.push(run);
-      Object.assign(run, entry);
+      run.grown ||= before?.done !== undefined && String(before.done) !== String(entry.done); // not only read further
+      Object.assign(run, entry, { label: briefly(entry.label) });
       for (const name of ["events", "dash", "settings"]) run[name] ||= []; // of a run that is not read
       run.shown ||= {};
       run.curves = Object.fromEntries(Object.entries(run.series || {}).map(([name, text]) => [name, [...floatsOf(text)]]));
@@ -80,7 +82,7 @@ class Stage {
       Object.assign(this.scene, rest);
       this.take(changed);
       if (keys) this.runs = keys.map((key) => this.runs.find((run) => run.key === key)).filter(Boolean);
-      Object.assign(this, problems && { problems }).asks.forget(changed);
+      Object.assign(this, problems && { problems }).asks.forget(changed.map(({ key }) => this.runs.find((run) => run.key === key)));
       if (!this.runs.length) return this.render();
       const first = beginning(this).state; // as long as nothing was selected, the last round that is read is shown
       if (none) { if (this.address.read()) this.settle(); else this.begin(); } // the first rounds

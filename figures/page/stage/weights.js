@@ -20,14 +20,14 @@ class WeightsCard {
     if (!frame || stale || frame.cohort.length < 2 || (able !== "live" && !frame.weights?.best)) return null;
     const round = stage.land.frame(stage.looked).round, words = able === "live" ? this.found.get(JSON.stringify(this.about({ round }))) : frame.weights.best.words;
     const act = button({ class: "best", click: () => this.preset("best") }, words ? "Show these weights" : "Find the best weights");
-    return make("p", { class: "best-weights" }, words ? `${minused(words)} ` : "Would other weights of the clients have a lower loss? ", able === "saved" ? null : act);
+    return make("p", { class: "best-weights" }, words ? `${minused(words)} ` : "Would other weights of the clients have a lower loss? ", able === "saved" || !able ? null : act);
   }
 
   // Of a file, what it has of its weights: {of, value, own, words}; null for others.
   get saved() { const { link, scene, state } = this.stage; return !link && state.mix && scene.what_if && JSON.stringify(ofMix(state.mix)) === JSON.stringify(scene.what_if.of) ? scene.what_if : null; }
 
   // What this page can do: "live"; "whole", evaluate all weights itself; "three", those of the clients of the plane; "saved", show what was saved.
-  get able() { const { link, looked, land } = this.stage, { frame } = land.frame(looked); return link ? "live" : carriesAll(frame) ? "whole" : this.saved ? "saved" : frame && frame.weights ? "three" : ""; }
+  get able() { const { link, looked, land } = this.stage, { frame } = land.frame(looked); return link ? "live" : carriesAll(frame) ? "whole" : this.saved ? "saved" : frame && frame.plane && frame.weights ? "three" : ""; }
   get exact() { const { stage } = this; return stage.networks.has(stage.looked, this.round); }
 
   // The weights that were set, where this page has a number of them.
@@ -52,7 +52,7 @@ class WeightsCard {
 
   draw(at) {
     const { stage } = this, { state } = stage, { frame } = at;
-    this.element.hidden = !frame || at.stale || ownPlane(state.view) || !this.able;
+    this.element.hidden = !frame || at.stale || ownPlane(state.view) || !this.able || frame.cohort.length < 2;
     if (this.element.hidden) { this.draft = null; this.mark = ""; this.sliders.replaceChildren(); this.presets.replaceChildren(); this.numbers.textContent = this.words.textContent = this.words.said = ""; return; }
     this.round = at.round;
     this.end.replaceChildren(...termed(minused(frame.end || ""), stage.scene.terms));
@@ -152,7 +152,7 @@ class WeightsCard {
     this.numbers.dataset.gain = !sure ? "" : gain < 0 ? "lower" : "higher";
     const scaled = mix && Math.abs(mix.gamma - 1) > 5e-5 ? ` The sum is scaled by ${written(mix.gamma, 4)}.` : "";
     const rest = able === "saved" ? "They were set before this file was saved; it has no numbers of others." : "These weights are forgotten at another round, and when another run is looked at.";
-    const words = mix ? `${this.rule(mix) || (three ? "" : "The aggregate of this round with these weights.")}${scaled} ${rest}` : `Move a slider: the others share the rest. The mark on the picture follows.${able === "live" ? " FedLAW's weights are learned on the proxy set." : ""}`;
+    const words = mix ? `${this.rule(mix) || (three ? "" : "The aggregate of this round with these weights.")}${scaled} ${rest}` : `Move a slider: the others share the rest.${stage.land.frame(stage.looked).frame.plane ? " The mark on the picture follows." : ""}${able === "live" ? " FedLAW's weights are learned on the proxy set." : ""}`;
     const source = { whole: "Evaluated exactly by this page. FedLAW's weights are learned live: fedscape explore.", three: `${this.exact ? "Evaluated exactly by this page" : `Interpolated on the map: ${stage.networks.why(stage.looked)}`}. Other clients weigh 0, as their models are not in this file; fedscape explore has all.` }[able] || "";
     const lacks = able !== "live" && !saved ? stage.land.frame(stage.looked).frame.weights?.lacks : "", told = (this.busyAt === this.mark && this.busy) || minused([words, source, lacks].filter(Boolean).join(" "));
     if (told !== this.words.said) this.words.replaceChildren(...termed(this.words.said = told, stage.scene.terms));

@@ -21,7 +21,7 @@ def elsewhere(address):
             self.send_header("Content-Type", "text/html")
             self.end_headers()
             base = address.partition("?")[0]
-            links = {"token": address, "bare": base}
+            links = {"token": address, "bare": base + "?metric=error"}
             for name, target in links.items():
                 self.wfile.write(f'<a id="{name}" href="{target}#round=1&view=path">{name}</a> '.encode())
 
@@ -59,7 +59,8 @@ def test_a_link_of_another_site_or_port_opens_at_the_first_click_and_starts_noth
     assert "led here" in page.text_content("body") and page.locator("#stage").count() == 0 and sockets == []
     page.click("text=Open the explorer")
     idle(page)
-    assert page.evaluate("document.getElementById('stage').view.state.view") == "path" and len(sockets) == 1
+    state = page.evaluate("(({ view, metric }) => [view, metric])(document.getElementById('stage').view.state)")
+    assert state == ["path", "error"] and len(sockets) == 1 and "?" not in page.url
     page.close()
 
 

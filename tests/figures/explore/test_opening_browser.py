@@ -13,9 +13,11 @@ from figures.explore.work.unread_runs import unread_runs
 
 pytestmark = MARKS
 SOCKET = """window.WebSocket = class {
-    constructor() { window.socket = this; setTimeout(() => this.onopen()); }
-    send(text) { const { id, ask } = JSON.parse(text); if (ask === "scene") this.scene = id; }
-    tell(content) { this.onmessage({ data: JSON.stringify({ id: this.scene, ...content }) }); } }"""
+    constructor() { window.socket = this; this.asked = []; setTimeout(() => this.onopen()); }
+    send(text) { const { id, ask } = JSON.parse(text); this.asked.push({ id, ask });
+        if (ask === "scene") this.scene = id; }
+    tell(content) { this.onmessage({ data: JSON.stringify({ id: this.scene, ...content }) }); }
+    asks(kind) { return this.asked.filter(({ ask }) => ask === kind).map(({ id }) => id); } }"""
 """A server that says what the test says."""
 
 
@@ -47,4 +49,35 @@ def test_runs_are_there_before_they_are_open_and_maps_have_their_places_before_t
         box, title = place.bounding_box(), page.locator("#stage .picture-title", has_text=run)
         assert min(box["width"], box["height"]) > 200 and title.is_visible()
     assert page.locator("#stage .beginning").count() == 0
+    page.close()
+
+
+def test_a_figure_of_the_address_is_drawn_once_while_runs_are_read_and_again_when_they_have_grown(browser, runs, jobs):
+    with asked(runs[0].folder.parent, jobs=jobs) as one:
+        scene = one.ask("scene")
+    page = browser.new_page()
+    page.add_init_script(SOCKET)
+    page.goto("about:blank")
+    page.evaluate("location.hash = 'figure=lines-globals'")
+    page.set_content(live_page())
+    page.wait_for_function("window.socket?.scene")
+    first = scene["runs"][0]
+    assert first["done"] == [[[2], []], [[2], []]]
+    page.evaluate("scene => socket.tell({ value: scene })", scene)
+    listed = [{"name": "lines-globals", "question": "Where?", "shows": "Lines.", "needs": "", "cost": ""}]
+    page.wait_for_function("socket.asks('figures').length")
+    page.evaluate("value => socket.tell({ id: socket.asks('figures')[0], value })", listed)
+    page.wait_for_function("socket.asks('draw').length")
+    push = "run => socket.tell({ id: 0, push: 'scene', value: { runs: [run], keys: null, problems: [] } })"
+    page.evaluate(push, {**first, "note": "read further"})
+    refused = "This figure shows one run; tick one."
+    page.evaluate("error => socket.tell({ id: socket.asks('draw')[0], error })", refused)
+    page.wait_for_function("socket.asks('draw').length === 2")
+    drawn = {"svg": "<svg/>", "alt": "", "caption": "", "command": "", "python": ""}
+    page.evaluate("value => socket.tell({ id: socket.asks('draw')[1], value })", drawn)
+    page.evaluate(push, {**first, "note": "and further"})
+    page.wait_for_timeout(300)
+    assert page.evaluate("socket.asks('draw').length") == 2
+    page.evaluate(push, {**first, "done": [[[3], []], [[2], []]]})
+    page.wait_for_function("socket.asks('draw').length === 3")
     page.close()

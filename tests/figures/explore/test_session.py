@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import time
 
 import numpy as np
@@ -13,6 +14,7 @@ from drift.simulation.simulate import simulate
 from figures.axes.units import ABSENT
 from figures.explore.answers import landscape as landscape_module
 from figures.explore.session import plain_line
+from figures.explore.work.messages import plain_error
 from figures.gallery._runs import select_comparable
 from figures.page.pictures import or_why
 
@@ -173,10 +175,11 @@ def test_a_page_whose_runs_are_ticked_has_no_advice_for_commands_or_python(runs,
     def refuse():
         raise refused.value
 
-    for words in (plain_line(refused.value), or_why(refuse, "map", None, refused=ValueError)):
-        assert "clients.partition" in words and words.endswith("runs of one setting.")
+    sent = or_why(refuse, "map", None, refused=ValueError)
+    for words in (plain_line(refused.value), str(plain_error(refused.value)), sent):
+        assert "clients.partition" in words and words.endswith(" more.") and str(refused.value).startswith(words)
         assert "Python" not in words and "folder" not in words
-    assert plain_line(refused.value).endswith(". Tick runs of one setting.")
+    assert str(pickle.loads(pickle.dumps(refused.value))) == str(refused.value)
 
 
 def test_a_closed_page_gets_nothing_and_leaves_the_others_alone(folder, jobs):

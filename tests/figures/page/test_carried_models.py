@@ -165,7 +165,7 @@ def test_few_bytes_carry_the_last_rounds_of_all_runs(carried, monkeypatch):
     size = sum(len(vector["zipped"]) for plane in planes for vector in plane.values())
     monkeypatch.setattr(carried_models, "BYTES", size)
     monkeypatch.setattr(carried_models, "MORE", size)
-    shown = [{"key": run.label, "shown": {str(index): {} for index in (0, 1)}} for run in runs]
+    shown = [{"key": run.label, "shown": {str(index): {"plane": 1} for index in (0, 1)}} for run in runs]
     value = carried_models.with_models({"runs": shown}, {run.label: [run] for run in runs}, Start.read("", 4, 1000))
     for run in value["runs"]:
         assert "carried" in run["shown"][1] and "carried" not in run["shown"][0]

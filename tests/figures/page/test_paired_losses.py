@@ -9,8 +9,8 @@ import pytest
 import torch
 import xarray as xr
 
-from figures.page.paired_losses import is_clear, loss_parts, mean_and_error
-from figures.page.stage_round import cohort_values, round_losses
+from figures.page.paired_losses import is_clear, loss_parts, mean_and_error, round_losses
+from figures.page.stage_round import cohort_values
 from figures.page.why import why
 
 
@@ -79,11 +79,15 @@ def test_a_harm_counted_from_other_weights_than_the_rounds_own_says_so(round_one
     run, record, losses, cohort = round_one
     sure = [{**one, "cost": 0.5 if place == 1 else -0.1, "cost_error": 0.01} for place, one in enumerate(cohort)]
     other = torch.linspace(0.5, 1, len(cohort))
-    for weights, words in ((record.weights, "the loss"), (other, "the loss of the mean with FedAvg's weights")):
+    help_, none = ([{**one, "cost": cost, "cost_error": 0.01} for one in cohort] for cost in (-0.3, 0.001))
+    for weights, words in ((record.weights, "the aggregate"), (other, "the mean with FedAvg's weights")):
         changed = dataclasses.replace(record, weights=weights)
         monkeypatch.setattr(type(run), "round", lambda run, index, changed=changed: changed)
-        client, *_ = why(run, 1, losses, sure)
-        assert f"without it {words} would be lower." in client["text"]
+        client, _, averaging, _ = why(run, 1, losses, sure)
+        assert f"harms {words} most: without it the loss would be lower." in client["text"]
+        assert f": {words} has a test loss of " in averaging["text"]
+        assert f"helps {words} most. No client clearly harms it." in why(run, 1, losses, help_)[0]["text"]
+        assert why(run, 1, losses, none)[0]["text"].startswith(f"No client clearly harms {words} (")
 
 
 def test_sentences_say_what_is_not_clear(round_one):

@@ -14,7 +14,8 @@ import drift
 from drift.analyses.landscapes.planes import round_plane
 from drift.analyses.landscapes.round_weights import lowest_weights
 from drift.record.recorder import Recorder
-from figures.page import sent_scene
+from figures.explore.answers import best as live
+from figures.page import best_weights, sent_scene
 from figures.page.diagnosis_text import alike
 from figures.page.remembered_runs import Failed
 from figures.page.scene import TERMS, events, scene
@@ -42,7 +43,10 @@ def test_every_round_of_a_small_model_has_the_best_weights_and_stores_them(shown
         best, found = frame["weights"]["best"], lowest_weights(runs[0], index, "test", 1000)
         assert best["loss"] == found.loss and "lacks" not in frame["weights"]
         assert [*best["weights"].values()] == pytest.approx(found.weights.shares)
-    monkeypatch.setattr(sent_scene, "lowest_weights", None)  # stored, it is not called again
+    monkeypatch.setattr(best_weights, "lowest_weights", None)  # stored, it is not called again
+    for samples in (None, 1000, 5000):  # on a live page too
+        assert live._lowest(runs[0], (index, "test", samples)).loss == best["loss"]
+        assert live._lowest(runs[0], (index, "test", samples)).weights.shares == tuple(best["weights"].values())
     monkeypatch.setattr(sent_scene, "LIGHT", 0)
     start = Start.read("", POINTS, 1000)
     first = start.first(runs[0].rounds())

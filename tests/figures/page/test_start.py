@@ -2,10 +2,11 @@
 
 import packed_pages
 import pytest
+import tiny
 
 from figures.page import carried_models
 from figures.page.report import report
-from figures.page.start import Start
+from figures.page.start import Start, round_of_all
 from figures.selection.groups import groups
 
 
@@ -40,13 +41,13 @@ def test_a_small_model_has_more_rounds(runs, monkeypatch):
 def test_models_of_the_round_come_first(runs, monkeypatch):
     start, grouped = Start.read("#round=1", 4, 1000), groups(runs[:2])
     monkeypatch.setattr(carried_models, "MORE", 1)
-    shown = {"runs": [{"key": name, "shown": {str(index): {} for index in range(3)}} for name in grouped]}
+    shown = {"runs": [{"key": name, "shown": {str(index): {"plane": 1} for index in range(3)}} for name in grouped]}
     (run,) = carried_models.with_models(shown, grouped, start)["runs"]
     assert [index for index, frame in run["shown"].items() if "carried" in frame] == [1]
     monkeypatch.undo()
     for address, wanted in (("#round=1", [0, 1, 2]), ("#round=1&split=client%200", [1])):
         start = Start.read(address, 4, 1000)
-        shown = {"runs": [{"key": name, "shown": {str(index): {} for index in range(3)}} for name in grouped]}
+        shown = {"runs": [{"key": name, "shown": {str(index): {"plane": 1} for index in range(3)}} for name in grouped]}
         (run,) = carried_models.with_models(shown, grouped, start)["runs"]
         assert [index for index, frame in run["shown"].items() if "carried" in frame] == wanted, "one set of samples"
 
@@ -60,6 +61,17 @@ def test_a_report_begins_where_its_address_says(runs, tmp_path):
     assert scene["what_if"] == {"of": [1]}
     assert {frame["split"] for frame in scene["runs"][0]["shown"].values()} == {"train"}
     assert [one["name"] for one in scene["runs"][0]["names"]] == [runs[0].name]
+
+
+def test_the_round_of_a_page_is_one_of_all_its_runs_that_have_landscapes(runs, tmp_path):
+    bare = tiny.trained(tmp_path, "keep.clients=none")
+    short = tiny.trained(tmp_path / "short", "rounds=2")
+    assert [round_of_all([bare, *runs], index) for index in (1, -1)] == [1, 2]
+    for some, index in ((runs, 7), ([*runs, short], -1)):
+        with pytest.raises(LookupError, match=f"has no round {index if index > 0 else 2}; it has 0 to "):
+            round_of_all(some, index)
+    with pytest.raises(LookupError, match="kept no clients in round 1"):
+        round_of_all([bare], 1)
 
 
 def test_an_address_that_states_no_number_is_refused():
