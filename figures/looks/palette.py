@@ -83,9 +83,7 @@ def colour(name: str) -> str:
     A method that averages another one has a darker shade of that one's colour, or a paler one where it is dark.
     """
     if averaged := base(name):
-        channels = red, green, blue = [int(colour(averaged)[place : place + 2], 16) for place in (1, 3, 5)]
-        towards, share = (255, 0.4) if 2 * red + 7 * green + blue < DARK else (0, 0.45)
-        return "#" + "".join(f"{round(channel + share * (towards - channel)):02x}" for channel in channels)
+        return _other_shade(colour(averaged))
     if name in METHODS:
         return METHODS[name][1]
     if name in _INDEX_OF:
@@ -93,6 +91,12 @@ def colour(name: str) -> str:
     number = zlib.crc32(name.encode())
     red, green, blue = colorsys.hls_to_rgb(number % 360 / 360, (0.35, 0.45, 0.55)[number // 360 % 3], 0.6)
     return f"#{round(255 * red):02x}{round(255 * green):02x}{round(255 * blue):02x}"
+
+
+def _other_shade(colour: str) -> str:
+    channels = red, green, blue = [int(colour[place : place + 2], 16) for place in (1, 3, 5)]
+    towards, share = (255, 0.4) if 2 * red + 7 * green + blue < DARK else (0, 0.45)
+    return "#" + "".join(f"{round(channel + share * (towards - channel)):02x}" for channel in channels)
 
 
 DARK = 700
