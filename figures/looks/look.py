@@ -181,7 +181,7 @@ class Drawing:
         """
         for word in self.look.asked():
             if word not in self.taken:
-                raise ValueError(f"figure {name} cannot follow {word}: {TEXTS[word]['refused']}. Leave it out.")
+                raise ValueError(f"figure {name} cannot apply {word}: {TEXTS[word]['refused']}. Leave it out.")
 
 
 _CURRENT: ContextVar[Drawing | None] = ContextVar("drawing", default=None)
