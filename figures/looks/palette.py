@@ -16,6 +16,9 @@ GLOBAL = "black"
 CLIENT = "#8a8a8a"
 """Colour of a single client."""
 
+GROUNDS = {"light": ("white", "#222222"), "dark": ("#0e1116", "#f2f2f2")}
+"""Background, and what is written and drawn on it, by name."""
+
 CLASSES = ("#332288", "#88CCEE", "#44AA99", "#117733", "#999933", "#DDCC77", "#CC6677", "#882255", "#AA4499", "#BBBBBB")
 """Colours of ten classes, which differ for colour-blind readers too (Tol's muted colours)."""
 
