@@ -23,18 +23,18 @@ from figures.looks import palette, style
 ITEM = "cross-fmnist-mlp-shards2"
 """Item of the plan whose runs the pictures show."""
 
+SHOWN = ("fedavg", "ima", "fedeve", "fedeve+ima")
+
 COLOURS = {
-    **{palette.label(name): palette.colour(name) for name in ("fedavg", "ima", "fedeve")},
+    **{palette.label(name): palette.colour(name) for name in SHOWN},
     "IMA (late = na)": "#E69F00",
     "IMA (window = 1)": "#56B4E9",
-    "FedEve+IMA": "#882255",
 }
 
 DASHES = {
-    **{palette.label(name): palette.dash(name) for name in ("fedavg", "ima", "fedeve")},
+    **{palette.label(name): palette.dash(name) for name in SHOWN},
     "IMA (late = na)": palette.DASHES[2],
     "IMA (window = 1)": palette.DASHES[4],
-    "FedEve+IMA": palette.DASHES[5],
 }
 """Line styles, those of the gallery where it has the method."""
 

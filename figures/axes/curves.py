@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from drift.analyses.over_seeds import FEW_SEEDS, INTERVAL, t_interval
+from figures.axes.method_looks import line_look
 from figures.looks import style
 from figures.looks.look import Drawing, current
 
@@ -81,18 +82,6 @@ def is_logarithmic(values: xr.DataArray, usual: bool) -> bool:
     return log
 
 
-def line_look(name: str | None, **look: Any) -> dict[str, Any]:
-    """Colour, dashes and label of a method's line; its marker wherever there is one, or where all are dashed."""
-    if name is None:
-        return look
-    artist = {"color": style.colour(name), "linestyle": style.dash(name), "label": style.label(name)}
-    if "marker" in look:
-        look = {**look, "marker": style.marker(name)}
-    elif look.get("linestyle", "-") != "-":
-        look = {"marker": style.marker(name), "markersize": 2.5, "markevery": 0.13, **look}
-    return {**artist, **look}
-
-
 def line_with_band(
     values: xr.DataArray, *, ax: Axes, over: str, across: str = "seed", log: bool = False, **look: Any
 ) -> None:
@@ -136,7 +125,9 @@ def line_with_band(
         else:
             ax.fill_between(x, low, high, color=line.get_color(), alpha=0.18, linewidth=0)
     if kind and across == "seed":
-        drawing.remark(f"{_TEXTS[kind].format(count=len(table))}{', geometric on a logarithmic axis' * log}")
+        drawing.remark(_TEXTS[kind].format(count=len(table)))
+        if log:
+            drawing.remark("geometric on a logarithmic axis")
 
 
 def smoothed(values: xr.DataArray, over: str = "round", rounds: int | None = None) -> xr.DataArray:
@@ -173,7 +164,9 @@ def seeds_at(values: np.ndarray, x: float, ax: Axes, *, log: bool = False) -> No
     elif kind:
         middle, low, high = (float(end[0]) for end in _summary(values[:, None], kind, log=log))
         ax.errorbar(x, middle, [[middle - low], [high - middle]], fmt="none", ecolor="black", elinewidth=0.8, zorder=4)
-        drawing.remark(f"{_TEXTS[kind].format(count=len(values))}{', geometric' * log}")
+        drawing.remark(_TEXTS[kind].format(count=len(values)))
+        if log:
+            drawing.remark("geometric on a logarithmic axis")
 
 
 _TEXTS = {
@@ -223,11 +216,6 @@ def split_algorithms(values: xr.DataArray) -> list[tuple[str | None, xr.DataArra
         return [(str(values.algorithm.item()), values)]
     pairs = [(name, values.sel(algorithm=name)) for name in style.order(map(str, values.algorithm.values))]
     return [(name, series) for name, series in pairs if bool(series.notnull().any())]
-
-
-def method_look(name: str | None) -> dict[str, Any]:
-    """Colour and label of a method's lines or bars; none without a method."""
-    return {} if name is None else {"color": style.colour(name), "label": style.label(name)}
 
 
 def mean(values: xr.DataArray, over: str) -> xr.DataArray:

@@ -38,7 +38,8 @@ def footnote(figure: Figure, text: str) -> None:
     spilled = 0.0 if below or figure.get_layout_engine() else max(0.0, -float(figure.get_tightbbox().y0))
     _grow(figure, _height(note) + spilled)
     look: dict[str, Any] = {"fontsize": style.small(), "color": "#444444", "va": "bottom", "linespacing": 1.25}
-    figure.text(0.04, below + 0.03, style.literal(note), transform=figure.dpi_scale_trans, label=_LABEL, **look)
+    look |= {"transform": figure.dpi_scale_trans, "label": _LABEL}
+    style.stand_out([figure.text(0.04, below + 0.03, style.literal(note), **look)])
 
 
 def _height(note: str) -> float:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, cast
 
+import matplotlib as mpl
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
@@ -79,7 +80,8 @@ def minus(ax: Axes, cells: np.ndarray, x: float = 0.0) -> bool:
     """
     rows, columns = np.nonzero(cells)
     if are_marked := max(cells.shape) <= MARKED and len(rows) > 0:
-        look: dict[str, Any] = {"color": "black", "markersize": 2.4, "markeredgewidth": 0.6, "linestyle": ""}
+        ink = mpl.rcParams["text.color"]
+        look: dict[str, Any] = {"color": ink, "markersize": 2.4, "markeredgewidth": 0.6, "linestyle": ""}
         ax.plot(columns + x, rows + x, marker="_", path_effects=style.outline(1.4), **look)
     return are_marked
 

@@ -7,7 +7,8 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
-from figures.axes.curves import line_look, mean, method_look, require_values, seeds_at, split_algorithms
+from figures.axes.curves import mean, require_values, seeds_at, split_algorithms
+from figures.axes.method_looks import method_look
 from figures.looks import style
 
 
@@ -67,6 +68,7 @@ def histogram(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
     width = centres[1] - centres[0]
     edges = np.append(centres - width / 2, centres[-1] + width / 2)
     for name, series in split_algorithms(values):
-        ax.stairs(mean(series, "seed").values, edges, **{"linewidth": 1.1, **line_look(name), **look})
+        dashes = {} if name is None else {"linestyle": style.dash(name)}
+        ax.stairs(mean(series, "seed").values, edges, **{"linewidth": 1.1, **method_look(name), **dashes, **look})
     ax.set_yscale("log")
     return style.name_axes(ax, "parameter value", f"parameters in a bin of {width:.2g}")

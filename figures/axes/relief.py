@@ -18,9 +18,6 @@ AZIMUTH, ELEVATION = -60.0, 42.0
 LIGHT = (225.0, 45.0)
 """Azimuth and elevation of the light, degrees: it stands at the low ends of both axes."""
 
-GROUNDS = {"light": ("white", "#222222"), "dark": ("#0e1116", "#f2f2f2")}
-"""Background, and what is written and drawn on it, by name."""
-
 MODEL, MEAN, EDGE = "#ffffff", "#ffaf19", "#101010"
 """Colours of models, of their mean, and around both."""
 

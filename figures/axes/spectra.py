@@ -13,14 +13,13 @@ from figures.axes.curves import (
     DOTS,
     curve,
     is_logarithmic,
-    line_look,
     line_with_band,
     mean,
-    method_look,
     seeds_at,
     split_algorithms,
 )
 from figures.axes.error_bars import error_band
+from figures.axes.method_looks import line_look, method_look
 from figures.looks import style
 from figures.looks.look import current
 

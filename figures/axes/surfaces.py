@@ -13,8 +13,9 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from figures.axes.colour_bars import colorbar, common_levels, norm, remember
-from figures.axes.curves import is_logarithmic, line_look, line_with_band, require_values, split_algorithms
+from figures.axes.curves import is_logarithmic, line_with_band, require_values, split_algorithms
 from figures.axes.fit import NAME
+from figures.axes.method_looks import line_look
 from figures.axes.relief import direction
 from figures.looks import style
 from figures.selection.sampling_error import SURE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import matplotlib as mpl
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
@@ -139,7 +140,9 @@ def correlations(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes
         side = 0.02 if np.isnan(r) or r > 0 else 0.98  # away from the dot
         note = ax.annotate(text, (side, row), (0, 4), ("axes fraction", "data"), "offset points")
         note.set(ha="left" if side < 0.5 else "right", fontsize=style.small())
-        note.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 0.2})  # it may lie over the line at 0
+        note.set_bbox(
+            {"facecolor": mpl.rcParams["axes.facecolor"], "edgecolor": "none", "pad": 0.2}
+        )  # it may lie over the line at 0
     ax.axvline(0, color="#555555", linewidth=0.6, zorder=1)
     ax.set_xlim(-1, 1)
     ax.set_ylim(ds.sizes["sample"] - 0.5, -0.8)

@@ -116,7 +116,7 @@ def draw(
         with limited(memory):
             paper_runs = opened_or_none(texts, source)
             code = draw_paper(paper, paper_runs, item or [], home, out, json, formats=formats or FORMATS, **words)
-        _say_font(words)
+        _say_differences(words, formats)
         return code
     if item:
         raise ValueError(f"--item {item[0]} is an item of a paper; name the paper by --paper.")
@@ -155,19 +155,21 @@ def draw(
     with limited(memory), console.stages(f"drawing {name}") as stage:
         shown_runs = map_runs(opened_runs, lambda run: run.with_progress(stage, console.say))
         paths = draw_one(name, saved or shown_runs, out, formats=formats or FORMATS, **options)
-    _say_font(words)
+    _say_differences(words, formats)
     for line in left_out(paths):
         console.say(f"{name}: {line}")
     console.answer(paths, {"figure": name, "files": paths}, json=json)
     return 0
 
 
-def _say_font(words: dict[str, Any]) -> None:
-    """Say which font of a style is missing, and what is in its place."""
+def _say_differences(words: dict[str, Any], formats: list[str] | None) -> None:
+    """Say which font of a style is missing, and what is in its place; and that EPS has no transparency."""
     from figures.looks.matplotlib_style import substitute
 
     if font := substitute(words.get("style", "")):
         console.say(font)
+    if "eps" in (formats or ()):
+        console.say("EPS has no transparency: in it, transparent colours are mixed with the ground, and cover others.")
 
 
 @figures.command

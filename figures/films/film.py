@@ -16,11 +16,12 @@ from drift.analyses.landscapes.projected_plane import trajectory_plane
 from drift.analyses.per_round import evenly_spaced
 from drift.runs.run import Run
 from figures.axes.colour_bars import common_levels, norm, round_ticks
-from figures.axes.relief import EDGE, GROUNDS, MEAN, MODEL, Relief, relief
+from figures.axes.relief import EDGE, MEAN, MODEL, Relief, relief
 from figures.films.encoders import require_encoder
 from figures.films.lit_surface import draw_surface, pixels, require_ground
 from figures.films.stage import Progress, eased, empty, require_least, still, usual_dpi, write_frames
 from figures.looks import style
+from figures.looks.palette import GROUNDS
 from figures.selection.identity import add_identity, caption
 
 FINE = 160

@@ -14,8 +14,9 @@ from matplotlib.colors import to_rgb
 from mpl_toolkits.mplot3d import Axes3D, proj3d
 
 from figures.axes.placed_text import spread_names, ticks
-from figures.axes.relief import AZIMUTH, EDGE, ELEVATION, GROUNDS, MEAN, MODEL, Relief, relief
+from figures.axes.relief import AZIMUTH, EDGE, ELEVATION, MEAN, MODEL, Relief, relief
 from figures.looks import style
+from figures.looks.palette import GROUNDS
 
 FADED = 0.55
 """How much of the ground shines through the map below a surface."""

@@ -15,12 +15,13 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from drift.runs.run import Run
-from figures.axes.relief import EDGE, GROUNDS, MEAN, MODEL
+from figures.axes.relief import EDGE, MEAN, MODEL
 from figures.films.encoders import require_encoder
 from figures.films.lit_surface import draw_surface, pixels, require_ground, write_names
 from figures.films.relived_round import COSTS, RelivedRound, relived_rounds
 from figures.films.stage import Progress, blended, eased, empty, require_least, still, usual_dpi, write_frames
 from figures.looks import palette, style
+from figures.looks.palette import GROUNDS
 from figures.selection.identity import add_identity
 
 SECONDS = 8.0

@@ -11,9 +11,9 @@ from matplotlib.backend_bases import RendererBase
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from figures.axes.relief import GROUNDS
 from figures.films.encoders import encoder
 from figures.looks import style
+from figures.looks.palette import GROUNDS
 
 SIZE = (9.6, 5.4)
 """Width and height of a frame, inches."""

@@ -143,6 +143,7 @@ def _complete(figure: Figure, axs: Sequence[Axes], ds: xr.Dataset, drawing: look
     fit(figure, axs)
     if not drawing.composed:
         fit_heights(figure, axs, again=True)
+    style.stand_out([*axs, *(figure.legends if drawing.ax is None else ())])
     if drawing.take("note") and not drawing.composed:
         footnote(figure, caption(ds))
 

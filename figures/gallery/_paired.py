@@ -34,7 +34,7 @@ def paired(ds: xr.Dataset, name: str, reference: str, runs: Sequence[Run]) -> xr
     """
     dim = next((name for name in ALONG if name in ds.dims), None)
     if dim is None or "seed" not in ds.dims or ds.attrs.get("rows", "method") not in ("method", "pool"):
-        raise ValueError(f"figure {name} cannot follow paired_to: it has no numbers of several methods over seeds.")
+        raise ValueError(f"figure {name} cannot apply paired_to: it has no numbers of several methods over seeds.")
     names = [str(method) for method in ds[dim].values]
     if reference not in names:
         raise LookupError(f"no run is of method {reference}, the reference of paired_to; there are {', '.join(names)}.")
@@ -90,7 +90,7 @@ def cut(ds: xr.Dataset, name: str, rounds: Range) -> xr.Dataset:
     axes = [axis for axis in ds.dims if str(axis).endswith("round")]
     if not axes:
         raise ValueError(
-            f"figure {name} cannot follow rounds: it has no axis of rounds. The rounds of its panels are an option of "
+            f"figure {name} cannot apply rounds: it has no axis of rounds. The rounds of its panels are an option of "
             "its own, as in --set rounds=[0,10] or --set round=10."
         )
     span = ds.sel({axis: slice(*rounds) for axis in axes})

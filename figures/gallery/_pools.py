@@ -6,7 +6,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from drift.runs.run import Run
-from figures.axes import curves
+from figures.axes import curves, method_looks
 from figures.gallery import _runs, _stack
 from figures.selection.groups import largest_group
 
@@ -54,13 +54,13 @@ def stack_over_models(runs: Sequence[Run], compute: _stack.Compute) -> xr.Datase
 def draw_over_models(ds: xr.Dataset, name: str, ax: Axes) -> None:
     """Draw a variable of `stack_over_models`: the method over its number of models, FedAvg, if any, as a level."""
     curves.line_with_band(
-        ds[name], ax=ax, over="models", **curves.line_look(ds.attrs["method"], marker="o", markersize=3)
+        ds[name], ax=ax, over="models", **method_looks.line_look(ds.attrs["method"], marker="o", markersize=3)
     )
     if f"fedavg_{name}" not in ds:
         return
     ends = xr.DataArray([float(ds.models.min()), float(ds.models.max())], dims="models")
     level = ds[f"fedavg_{name}"].expand_dims(models=ends.values)
-    look = {**curves.line_look("fedavg", linewidth=1.0), "linestyle": "--"}  # a level, not a curve over models
+    look = {**method_looks.line_look("fedavg", linewidth=1.0), "linestyle": "--"}  # a level, not a curve over models
     curves.line_with_band(level, ax=ax, over="models", **look)
 
 

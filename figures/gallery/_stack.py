@@ -72,9 +72,8 @@ def mark_averaging(ds: xr.Dataset, axs: Iterable[Axes]) -> None:
     groups: dict[bytes, list[str]] = {}
     for name, values in curves.split_algorithms(before):
         groups.setdefault(values.values.tobytes(), []).append(style.label(str(name)))
-    for names in groups.values():
-        if len(names) > 1:
-            look.current().remark(f"{' and '.join(names)} are equal before round {start}")
+    if equal := [" and ".join(names) for names in groups.values() if len(names) > 1]:
+        look.current().remark(f"equal before round {start}: {', '.join(equal)}")
 
 
 def measured(ds: xr.Dataset) -> list[str]:

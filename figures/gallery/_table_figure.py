@@ -66,7 +66,7 @@ def draw_groups(groups: Sequence[Group], names: Sequence[str], note: str, stub: 
     letters = style.width(width) / letter
     extents = [(*_extent(block), _lift(block)) for block in blocks]
     heights = [sum(rows.values()) * 0.17 + tall * 0.13 + 0.27 + 0.15 * lift for rows, tall, lift in extents]
-    lines = textwrap.wrap(note, int(letters))
+    lines = [line for part in note.splitlines() for line in textwrap.wrap(part, int(letters))]
     height = sum(heights) + 0.2 + 0.13 * len(lines)
     figure, axs = style.panels(len(blocks), 1, width=width, height=height, height_ratios=heights)
     for ax, block, end in zip(axs[:, 0], blocks, ends, strict=True):
@@ -158,7 +158,7 @@ def _table(ax: Axes, names: Sequence[str], groups: Sequence[Group], end: float) 
         ax.plot([0, end], [y, y], color="black", linewidth=wide, clip_on=False)
     ax.text(0, rows + 0.25, names[0], va="bottom", fontsize=style.small())
     for row, middle in middles.items():
-        ax.text(0, middle, names[row + 1], va="center", fontsize=style.small())
+        ax.text(0, middle, names[row + 1], va="center_baseline", fontsize=style.small())
     at = first
     for group in groups:
         right = at + sum(group.widths)
@@ -169,7 +169,7 @@ def _table(ax: Axes, names: Sequence[str], groups: Sequence[Group], end: float) 
             ax.text(right, y, style.literal(text), ha="right", va="bottom", fontsize=style.small())
         for width, (subhead, column) in zip(group.widths, group.columns.items(), strict=True):
             pale = column[0].printed
-            about: dict[str, Any] = {"ha": "right", "va": "center", "color": PALE if pale else "black"}
+            about: dict[str, Any] = {"ha": "right", "va": "center_baseline", "color": PALE if pale else "black"}
             if pale:
                 ax.add_patch(Rectangle((at + 1.0, 0), width - 0.5, rows + 0.98, color="#efefef", linewidth=0))
             at += width
@@ -191,7 +191,7 @@ def _note(ds: xr.Dataset, title: str, common: Sequence[str], groups: Sequence[Gr
         texts.append(f"minus that of {look.label(str(other))}, seed by seed")
     texts.append(what if seeds > 1 else "one seed")
     marked = {cell.mark for group in groups for cell in group.measured}
-    texts += filter(None, [best_rows.meaning(marked, seeds)])
+    texts += ["\n" + legend] if (legend := best_rows.meaning(marked, seeds)) else []  # in a line of its own
     if bool(ds.quick.any()):
         texts.append("quick: small variant, not to be compared with the paper's numbers")
     return "; ".join(texts)

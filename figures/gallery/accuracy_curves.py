@@ -8,7 +8,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from drift.runs.run import Run
-from figures.axes import curves
+from figures.axes import curves, method_looks
 from figures.gallery import _runs, _stack
 from figures.looks import look, palette, style
 from figures.selection import setting_text
@@ -78,7 +78,7 @@ def draw(ds: xr.Dataset) -> Figure:
         ax.set_title(style.label(row))
     for name in others:
         values = ds.accuracy.sel(row=name, line=_WITHOUT)
-        line = curves.line_look(name, linewidth=1.1)
+        line = method_looks.line_look(name, linewidth=1.1)
         curves.line_with_band(values, ax=axs.flat[count - 1], over="round", **line)
     if others:
         axs.flat[count - 1].set_title("methods without the setting")

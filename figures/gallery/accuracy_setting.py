@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from drift.runs.run import Run
 from drift.simulation.compare import mean_of_last
-from figures.axes import curves
+from figures.axes import curves, method_looks
 from figures.gallery import _runs, _stack, _tables
 from figures.looks import style
 from figures.selection import setting_text
@@ -63,7 +63,7 @@ def data(
 
 
 def draw(ds: xr.Dataset) -> Figure:
-    """One line per method, dashed with IMA if there is any; the gain in a panel of its own."""
+    """One line per method; the gain in a panel of its own."""
     metric = str(ds.attrs["metric"])
     shown = [metric, *(["gain"] if "gain" in ds else [])]
     figure, axs = style.panels(1, len(shown), width=style.WIDE if len(shown) > 1 else style.NARROW, height=2.9)
@@ -84,16 +84,9 @@ def _lines(ds: xr.Dataset, name: str, ax: Axes) -> None:
         values = ds[name].sel(row=row)
         if not bool(values.notnull().any()):
             continue
-        averaged = row != setting_text.base(row)
-        look: dict[str, Any] = {"marker": style.marker(setting_text.base(row)), "markersize": 3.5, "linewidth": 1.1}
-        if all(row == setting_text.base(row) for row in map(str, ds.row.values)):
-            look["linestyle"] = style.dash(row)
-        if averaged and name != "gain":
-            look |= {"linestyle": (0, (3, 1.2)), "markerfacecolor": "white"}
-        colour = style.colour(setting_text.base(row)) if averaged else style.colour(row)
-        curves.line_with_band(
-            values, ax=ax, over="value", color=colour, label=style.literal(setting_text.row_label(row)), **look
-        )
+        look = method_looks.line_look(row, marker="o", markersize=3.5, linewidth=1.1)
+        look["label"] = style.literal(setting_text.row_label(row))
+        curves.line_with_band(values, ax=ax, over="value", **look)
     values = ds.value.values.astype(float)
     if (values > 0).all() and values.max() >= 8 * values.min():
         ax.set_xscale("log")

@@ -59,7 +59,8 @@ def draw(ds: xr.Dataset) -> Figure:
     texts = (f"share in the {k} sharpest directions", style.with_unit("cost of the displacement", ds.cost))
     for ax, text in zip(axs[0], (*texts, "squared updates that the mean removes"), strict=True):
         style.name_axes(ax, "round", text, integers=5)
-    title = f"{style.label(ds.attrs['label'])}{f', directions not unique: rounds {unsure}' if unsure else ''}"
+    which = f"; in round{'s' * (',' in unsure)} {unsure} the {k} sharpest directions are not unique" if unsure else ""
+    title = f"{style.label(ds.attrs['label'])}{which}"
     return legends.side_legends(figure, axs, title=title, columns=3)
 
 

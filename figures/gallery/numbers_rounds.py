@@ -13,9 +13,9 @@ from drift.analyses.rounds.numbers import quantity
 from drift.analyses.rounds.paired import counterpart
 from drift.runs.growing_run import recorded
 from drift.runs.run import Run
-from figures.axes import curves
+from figures.axes import curves, method_looks
 from figures.gallery import _runs, _stack
-from figures.looks import style
+from figures.looks import palette, style
 from figures.looks.look import current
 from figures.selection.lines import differences, lines
 
@@ -92,7 +92,9 @@ def draw(ds: xr.Dataset) -> Figure:
         method = name.partition(",")[0]
         same = [str(other).partition(",")[0] for other in ds.name.values[:index]].count(method)
         look = {"color": style.colour(method), "linestyle": style.dash(method, same)}
-        dots = {"marker": _MARKERS[same // 6], "markersize": 3, "markevery": 0.13}
+        dots = method_looks.line_look(method) | look | {"label": labels[name]}
+        if mark := _MARKERS[same // len(palette.DASHES)]:
+            dots |= {"marker": mark, "markersize": 3, "markevery": 0.13}
         values = ds.value.values[ds.group.values == name]
         curves.remark_gaps(values)
         mean = ds.group_mean.sel(name=name)
@@ -103,8 +105,7 @@ def draw(ds: xr.Dataset) -> Figure:
         if ds.attrs["seeds"] == "interval":
             low, high = (ds[f"group_{end}"].sel(name=name).values[finite] for end in ("low", "high"))
             ax.fill_between(x, low, high, color=look["color"], alpha=0.18, linewidth=0)
-        marker = {"marker": "o", "markersize": 3} if len(x) == 1 else dots
-        ax.plot(x, mean.values[finite], label=labels[name], **look, **marker)
+        ax.plot(x, mean.values[finite], **dots | ({"marker": "o", "markersize": 3} if len(x) == 1 else {}))
     if ds.attrs["reference"]:
         curves.mark_level(ax)
     if curves.is_logarithmic(ds.value, quantity(ds.attrs["number"]).log and not ds.attrs["reference"]):

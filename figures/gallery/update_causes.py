@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from drift.analyses.counterfactual.update_causes import update_causes
 from drift.runs.run import Run
-from figures.axes import curves
+from figures.axes import curves, method_looks
 from figures.gallery import _runs, _selected
 from figures.looks import style
 from figures.looks.look import current
@@ -44,7 +44,7 @@ def draw(ds: xr.Dataset) -> Figure:
         table = series.transpose("cause", ...).values.reshape(len(shown), -1)
         at = np.arange(len(shown)) + 0.8 * ((index + 0.5) / len(parts) - 0.5)
         means = series.mean([name for name in series.dims if name != "cause"]).values
-        axs[0, 0].barh(at, means, 0.7 / len(parts), alpha=0.6, **curves.method_look(method))
+        axs[0, 0].barh(at, means, 0.7 / len(parts), alpha=0.6, **method_looks.method_look(method))
         axs[0, 0].scatter(table.T, np.tile(at, (table.shape[1], 1)), s=3, color="black", zorder=3)
     axs[0, 0].set_yticks(range(len(shown)), [WORDS[str(name)] for name in values.cause.values])
     axs[0, 0].invert_yaxis()

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from drift.analyses.rounds.norms_and_weights import aggregation_weights
 from drift.runs.run import Run
-from figures.axes import curves
+from figures.axes import curves, method_looks
 from figures.gallery import _runs, _stack
 from figures.looks import style
 from figures.looks.look import current
@@ -64,7 +64,7 @@ def draw(ds: xr.Dataset) -> Figure:
     for ax, panel in zip(axs[0], ds.panel.values, strict=True):
         for name, series in curves.split_algorithms(ds.weight_ratio.sel(panel=panel)):
             for group, dashes in _GROUPS.items():
-                look = curves.line_look(str(name), linestyle=dashes, linewidth=1.1)
+                look = method_looks.line_look(str(name), linestyle=dashes, linewidth=1.1)
                 look["label"] = f"{style.label(str(name))}, {group}"
                 curves.line_with_band(series.sel(group=group), ax=ax, over="round", **look)
         curves.mark_level(ax, 1)

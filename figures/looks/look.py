@@ -154,11 +154,10 @@ class Drawing:
             self.notes.append(text)
 
     def noted(self) -> str:
-        """What is remembered: the longest of texts that continue each other, and one for all counts of seeds."""
+        """What is remembered, one text for all counts of seeds."""
         counts: dict[str, set[str]] = {}
         for text in self.notes:
-            if not any(more != text and more.startswith(text) for more in self.notes):
-                counts.setdefault(_SEEDS.sub("#", text), set()).update(_SEEDS.findall(text))
+            counts.setdefault(_SEEDS.sub("#", text), set()).update(_SEEDS.findall(text))
         return "; ".join(text.replace("#", " or ".join(sorted(numbers, key=int))) for text, numbers in counts.items())
 
     def inches(self, usual: float) -> float:
@@ -182,7 +181,7 @@ class Drawing:
         """
         for word in self.look.asked():
             if word not in self.taken:
-                raise ValueError(f"figure {name} cannot follow {word}: {TEXTS[word]['refused']}. Leave it out.")
+                raise ValueError(f"figure {name} cannot apply {word}: {TEXTS[word]['refused']}. Leave it out.")
 
 
 _CURRENT: ContextVar[Drawing | None] = ContextVar("drawing", default=None)

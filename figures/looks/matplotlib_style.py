@@ -37,8 +37,10 @@ def context() -> Iterator[None]:
     ours = {name: value for name, value in _OURS.items() if name not in changed}
     size = float(ours.get("font.size", mpl.rcParams["font.size"]))
     ours |= {name: size * factor for name, factor in _SIZES.items() if name not in changed}
-    settings: Any = ours | sheet(str(look.current().take("style")))  # newer stubs list every key
-    with mpl.rc_context(settings):
+    asked: Any = sheet(str(look.current().take("style")))  # newer stubs list every key
+    if "grid.color" in asked and "axes.grid" not in asked:
+        ours["axes.grid"] = False  # ours is pale; that of a style may not be
+    with mpl.rc_context(ours | asked):
         yield
 
 

@@ -16,6 +16,9 @@ GLOBAL = "black"
 CLIENT = "#8a8a8a"
 """Colour of a single client."""
 
+GROUNDS = {"light": ("white", "#222222"), "dark": ("#0e1116", "#f2f2f2")}
+"""Background, and what is written and drawn on it, by name."""
+
 CLASSES = ("#332288", "#88CCEE", "#44AA99", "#117733", "#999933", "#DDCC77", "#CC6677", "#882255", "#AA4499", "#BBBBBB")
 """Colours of ten classes, which differ for colour-blind readers too (Tol's muted colours)."""
 
@@ -72,8 +75,18 @@ _KINDS = (2, 1, 4, 5, 3, 5, 1, 2, 4, 3)
 """Line styles at these places: the six methods of FedEve's Table 1 have different ones."""
 
 
+def base(name: str) -> str:
+    """The method that another one averages, as fedadam of fedadam+ima; empty of any other name."""
+    return "" if ", " in name else name.rpartition("+")[0]
+
+
 def colour(name: str) -> str:
-    """Colour of a method, the same in every figure; that of any other name follows from the name."""
+    """Colour of a method, the same in every figure; that of any other name follows from the name.
+
+    A method that averages another one has a darker shade of that one's colour, or a paler one where it is dark.
+    """
+    if averaged := base(name):
+        return _other_shade(colour(averaged))
     if name in METHODS:
         return METHODS[name][1]
     if name in _INDEX_OF:
@@ -83,6 +96,15 @@ def colour(name: str) -> str:
     return f"#{round(255 * red):02x}{round(255 * green):02x}{round(255 * blue):02x}"
 
 
+def _other_shade(colour: str) -> str:
+    channels = red, green, blue = [int(colour[place : place + 2], 16) for place in (1, 3, 5)]
+    towards, share = (255, 0.4) if 2 * red + 7 * green + blue < DARK else (0, 0.45)
+    return "#" + "".join(f"{round(channel + share * (towards - channel)):02x}" for channel in channels)
+
+
+DARK = 700
+"""Brightness of a colour, of 2,550, below which its other shade is a paler one."""
+
 DASHES: tuple[Any, ...] = (
     "-",
     (0, (3.4, 1.8)),
@@ -90,10 +112,15 @@ DASHES: tuple[Any, ...] = (
     (0, (5, 1.2, 1.2, 1.2)),
     (0, (7, 1.6)),
     (0, (2.4, 1.2)),
+    (0, (6, 1.3, 1.1, 1.3, 1.1, 1.3)),
 )
-"""Line styles, so that lines differ without colour and one below another shows through."""
+"""Line styles, so that lines differ without colour and one below another shows through.
 
-MARKERS = "osD^vP"
+The last one is that of methods that average another one.
+"""
+
+MARKERS, AVERAGED = "osD^vP", "phd><X"
+"""Markers, and those of methods that average one with the marker at that place; the latter are hollow on lines."""
 
 
 def dash(name: str, variant: int = 0) -> Any:
@@ -113,11 +140,13 @@ def plotly_dash(name: str, variant: int = 0) -> str:
 
 def marker(name: str) -> str:
     """Marker of a method, the same in every figure."""
-    return MARKERS[_kind(name)]
+    return AVERAGED[_kind(averaged)] if (averaged := base(name)) else MARKERS[_kind(name)]
 
 
 def _kind(name: str) -> int:
     """Place of a method among the line styles: solid for FedAvg alone, of the main methods."""
+    if base(name):
+        return len(DASHES) - 1
     if name in METHODS:
         return METHODS[name][2]
     return _KINDS[_INDEX_OF[name] if name in _INDEX_OF else zlib.crc32(name.encode()) // 7 % len(_KINDS)]

@@ -24,12 +24,13 @@ from figures.looks.layout import NARROW, WIDE, is_beside, is_first, is_lowest, i
 from figures.looks.literal import literal
 from figures.looks.matplotlib_style import context, small
 from figures.looks.palette import CLIENT, GLOBAL, METHODS, SEQUENTIAL, SIGNED, dash, marker, order
+from figures.looks.recoloured import stand_out, without_transparency
 from figures.looks.words import PLAIN, in_words, text, with_unit
 
 __all__ = ["CLIENT", "GLOBAL", "METHODS", "NARROW", "SEQUENTIAL", "SIGNED", "WIDE", "axes", "colour", "context"]
 __all__ += ["dash", "is_beside", "is_first", "is_lowest", "is_narrow", "key", "label", "literal", "marker", "name_axes"]
 __all__ += ["name_edges", "order", "outline", "panels", "save", "sequential", "small", "steps", "text", "width"]
-__all__ += ["in_words", "sentence", "with_unit"]
+__all__ += ["in_words", "sentence", "stand_out", "with_unit"]
 
 
 def label(name: str) -> str:
@@ -85,8 +86,8 @@ def steps(count: int) -> list[Any]:
 
 
 def outline(width: float = 2.4) -> list[patheffects.AbstractPathEffect]:
-    """Pale outline that keeps text and markers readable on a map."""
-    return [patheffects.withStroke(linewidth=width, foreground="white", alpha=0.95)]
+    """Outline in the colour of the ground that keeps text and markers readable on a map."""
+    return [patheffects.withStroke(linewidth=width, foreground=mpl.rcParams["axes.facecolor"], alpha=0.95)]
 
 
 def styled(draw: Callable[Inputs, Result]) -> Callable[Inputs, Result]:
@@ -96,7 +97,9 @@ def styled(draw: Callable[Inputs, Result]) -> Callable[Inputs, Result]:
     def wrapper(*args: Inputs.args, **options: Inputs.kwargs) -> Result:
         drawing = look.current()
         with nullcontext(drawing) if drawing.going_on else look.drawing(drawing.look), context():
-            return draw(*args, **options)
+            drawn = draw(*args, **options)
+            stand_out([drawn] if isinstance(drawn, Axes) else [])
+            return drawn
 
     return wrapper
 
@@ -203,11 +206,11 @@ def save(figure: Figure, stem: str | Path, formats: Sequence[str] = ("pdf", "png
             path = Path(f"{stem}.{name}")
             path.parent.mkdir(parents=True, exist_ok=True)
             aside = path.with_name(f".{path.name}.new")
-            with context():
+            with context(), without_transparency(figure) if name == "eps" else nullcontext():
                 figure.savefig(aside, format=name, metadata=_EMPTY[name])
             figure.set_layout_engine("none")
-            if name == "svg":
-                aside.write_text(_numbered(aside.read_text(encoding="utf-8")), encoding="utf-8")
+            if name in _REWRITTEN:
+                aside.write_text(_REWRITTEN[name](aside.read_text(encoding="utf-8")), encoding="utf-8")
             os.replace(aside, path)
     finally:
         figure.set_layout_engine(engine or "none")
@@ -220,3 +223,10 @@ def _numbered(svg: str) -> str:
     return re.sub(
         r'(id="|url\(#)(p[0-9a-f]{10})\b', lambda at: f"{at[1]}p{numbers.setdefault(at[2], len(numbers))}", svg
     )
+
+
+_REWRITTEN: dict[str, Callable[[str], str]] = {
+    "svg": _numbered,
+    "eps": lambda text: re.sub(r"%%(Title|CreationDate):.*\n", "", text),
+}
+"""What is changed in files, by format."""

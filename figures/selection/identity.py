@@ -74,10 +74,14 @@ def seed_text(run: Run) -> str:
 
 
 def _partitions(runs: Sequence[Run]) -> str:
-    """Partitions with their cohorts; the cohort once where it is that of all."""
+    """Partitions with their cohorts; of several their number, and the cohort once where it is that of all."""
     pairs = list(dict.fromkeys(map(_partition, runs)))
+    if len(pairs) == 1:
+        return ", ".join(pairs[0])
     names, cohorts = zip(*pairs, strict=True)
-    return f"{join_names(names)}, {cohorts[0]}" if len(set(cohorts)) == 1 else join_names([*map(", ".join, pairs)])
+    if len(set(cohorts)) == 1:
+        return f"{len(pairs)} partitions: {join_names(names, between='; ')}; each with {cohorts[0]}"
+    return f"{len(pairs)} partitions and cohorts: {join_names([*map(', '.join, pairs)], between='; ')}"
 
 
 def _partition(run: Run) -> tuple[str, str]:

@@ -177,10 +177,10 @@ def count_differences(runs: Sequence[Run], shown: Sequence[Run]) -> dict[str, in
     return {name: counts[name] for name in sorted(counts, key=lambda name: (name not in FIRST, -counts[name]))}
 
 
-def join_names(names: Sequence[str], most: int = 4) -> str:
-    """Names joined by commas, those beyond `most` as a number."""
+def join_names(names: Sequence[str], most: int = 4, between: str = ", ") -> str:
+    """Names joined by commas, or what stands between them, those beyond `most` as a number."""
     shown, rest = list(names[:most]), len(names) - most
-    return ", ".join(shown) + (f" and {rest} more" if rest > 0 else "")
+    return between.join(shown) + (f" and {rest} more" if rest > 0 else "")
 
 
 MOST = 3

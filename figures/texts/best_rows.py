@@ -9,8 +9,8 @@ import xarray as xr
 from drift.analyses.over_seeds import FEW_SEEDS, INTERVAL, LEVEL, t_interval
 from figures.selection import sampling_error
 
-Mark = Literal["", "best", "tie"]
-"""A row's place in a column: best by its mean, or not to be told from the best."""
+Mark = Literal["", "best", "tie", "open"]
+"""A row's place in a column: best by its mean, or not to be told from the best; all are open where none is best."""
 
 _LARGER = ("accuracy", "auc", "hit rate", "ndcg", "hr@", "coherence", "advantage")
 _SMALLER = ("error", "loss", "drop", "lost", "rounds to", "barrier", "time over", "nll", "calibration")
@@ -40,12 +40,13 @@ def better(values: xr.DataArray, column: str = "") -> Literal["", "larger", "sma
 def meaning(marked: Collection[Mark], seeds: int) -> str:
     """What the marks of a table of so many seeds are, in words; empty without any."""
     if "best" not in marked:
-        return ""
-    if seeds == 2:
-        equal_means = "; italics: equal to it" * ("tie" in marked)
-        return f"bold: best{equal_means}; two seeds are too few for an interval of the difference"
-    interval = f"{100 * LEVEL:g} % interval of the difference to it contains 0"
-    return "bold: best" + f"; italics: {interval}, or nearer to it than such a row" * ("tie" in marked)
+        return "no number is bold, as none is clearly the best of its column" * ("open" in marked)
+    unsure = f"may be as good ({100 * LEVEL:g} % interval of the difference), or better than such a row"
+    tie = "equal to the best" if seeds == 2 else unsure
+    texts = ["bold: best of its column", *[f"italics: {tie}"] * ("tie" in marked)]
+    texts += ["a column without bold has no clear best"] * ("open" in marked)
+    texts += ["two seeds are too few for an interval of the difference"] * (seeds == 2)
+    return "; ".join(texts)
 
 
 def column_marks(ds: xr.Dataset, values: xr.DataArray, over: str, column: str = "") -> list[Mark]:
@@ -74,7 +75,7 @@ def range_marks(ds: xr.Dataset, name: str, direction: str) -> list[Mark]:
     first = int(np.nanargmax(value if direction == "larger" else -value))
     meets = (low <= high[first]) & (high >= low[first])
     states: list[Mark] = ["best" if index == first else "tie" if meets[index] else "" for index in range(len(value))]
-    return [""] * len(value) if all(states) else states
+    return ["open"] * len(value) if all(states) else states
 
 
 def spread(values: np.ndarray) -> float:
@@ -109,8 +110,8 @@ def marks(table: np.ndarray, *, larger: bool, samples: int | None = None) -> lis
     initial model and cohorts), else Welch's. That of two seeds is too wide to say anything: then equal means alone are
     ties. With one seed it is the error of accuracies on so many test samples, sqrt(2 p (1 - p) / n) with the p of both
     that is nearer to 1/2; without samples a single seed allows no statement, and there are no ties but equal values.
-    Where every row is marked, none is; nor where the best mean is so for want of seeds that others have, and is worse
-    in those in common.
+    All are open where every row would be marked, and where the best mean is so for want of seeds that others have, and
+    is worse in those in common.
 
     Source: Student 1908; Welch 1947.
 
@@ -125,7 +126,7 @@ def marks(table: np.ndarray, *, larger: bool, samples: int | None = None) -> lis
         return [""] * len(table)
     first = int(np.nanargmax(means if larger else -means))
     if any(_loses(table[first], row, larger) for row in table):
-        return [""] * len(table)
+        return ["open"] * len(table)
     states: list[Mark] = [
         "best" if index == first else "tie" if counts.max() != 2 and count and equal(table[first], row, samples) else ""
         for index, (row, count) in enumerate(zip(table, counts, strict=True))
@@ -134,7 +135,8 @@ def marks(table: np.ndarray, *, larger: bool, samples: int | None = None) -> lis
         away = np.where(np.isclose(means, means[first], rtol=1e-9, atol=0), 0.0, np.abs(means - means[first]))
     furthest = max(far for far, state in zip(away, states, strict=True) if state and not np.isnan(far))
     states = [state or ("tie" if far <= furthest else "") for state, far in zip(states, away, strict=True)]
-    return [""] * len(table) if all(state or not count for state, count in zip(states, counts, strict=True)) else states
+    all_tie = all(state or not count for state, count in zip(states, counts, strict=True))
+    return ["open"] * len(table) if all_tie else states
 
 
 def _loses(best: np.ndarray, other: np.ndarray, larger: bool) -> bool:

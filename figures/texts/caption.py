@@ -28,7 +28,8 @@ def caption(headline: str, ds: xr.Dataset, figure: Figure | None = None) -> str:
     texts = {name: attrs.get(f"identity_{name}", "") for name in IDENTITY}
     shown = f"{'Methods' if ', ' in texts['methods'] else 'Method'}: {texts['methods']}" if texts["methods"] else ""
     seeds = f"seed{'s' * bool(re.search(', | to ', texts['seeds']))} {texts['seeds']}" if texts["seeds"] else ""
-    where = f"Data: {texts['data']}; partition: {texts['partition']}" if texts["data"] else ""
+    where = f"{'. ' if ': ' in texts['partition'] else '; partition: '}{texts['partition']}"  # several say so
+    where = f"Data: {texts['data']}{where}" if texts["data"] else ""
     extent = "; ".join(filter(None, (seeds, texts["rounds"], texts["samples"])))
     sentences = [
         shown_in(headline, ds),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 UNWRAPPED = 1_000_000
-"""Columns of a pipe: more than any table has, so that each row stays one line."""
+"""Columns of a pipe: more than any pair of texts has, so that each stays one line."""
 
 Step = Callable[[float, str], None]
 """(steps done, note next to the bar) -> None."""
@@ -55,7 +55,7 @@ def answer(lines: Iterable[object], content: Any, *, json: bool) -> None:
 def table(
     rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str], *, json: bool = False, empty: str = ""
 ) -> None:
-    """Print rows as a table on stdout, or as JSON.
+    """Print rows as a table on stdout, or as JSON; in a pipe, each row is one line.
 
     Args:
         rows: One mapping per row.
@@ -65,7 +65,7 @@ def table(
     """
     if json:
         put_json(list(rows))
-    elif len(rows) >= MANY:
+    elif rows and (len(rows) >= MANY or not sys.stdout.isatty()):
         put("\n".join(_lines(rows, columns)))
     elif rows:
         _console(sys.stdout).print(rich_table(rows, columns))
@@ -73,26 +73,27 @@ def table(
         say(empty)
 
 
-MANY = 300
-"""Rows from which a table is written by lines of its own: rich takes half a millisecond a row."""
+MANY, WIDEST = 300, 120
+"""Rows from which rich, which takes half a millisecond a row, writes no table; columns of a table aligned in a pipe."""
 
 
 def _lines(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> list[str]:
-    """The lines of `rich_table` as a pipe gets them."""
+    """The lines of `rich_table` as a pipe gets them; cells of wide ones with tabs between them."""
     from rich.cells import cell_len
 
     texts = [list(map(as_text, columns.values()))] + [[as_text(row.get(key)) for key in columns] for row in rows]
     widths = [max(map(cell_len, column)) for column in zip(*texts, strict=True)]
+    if sum(widths) + 3 * len(widths) > WIDEST and not sys.stdout.isatty():
+        return ["\t".join(cell.replace("\t", " ") for cell in cells) for cells in texts]
     numeric = [_numeric(rows, key) for key in columns]
 
     def line(cells: Sequence[str]) -> str:
         gaps = [" " * (width - cell_len(cell)) for width, cell in zip(widths, cells, strict=True)]
-        return "   ".join(
-            gap + cell if right else cell + gap for gap, cell, right in zip(gaps, cells, numeric, strict=True)
-        )
+        padded = zip(gaps, cells, numeric, strict=True)
+        return "   ".join(gap + cell if right else cell + gap for gap, cell, right in padded)
 
-    head, *body = map(line, texts)
-    return [head, "\u2500" * (sum(widths) + 3 * (len(widths) - 1)), *body]
+    rule = "\u2500" * (sum(widths) + 3 * (len(widths) - 1))
+    return [line(texts[0]), rule, *map(line, texts[1:])]
 
 
 def _numeric(rows: Sequence[Mapping[str, Any]], key: str) -> bool:
@@ -233,8 +234,8 @@ def _console(stream: Any) -> Console:
     """A rich console; rich respects NO_COLOR, and lines are not wrapped in a pipe."""
     from rich.console import Console
 
-    terminal = stream.isatty()
-    return Console(file=stream, highlight=False, markup=False, width=None if terminal else UNWRAPPED, soft_wrap=False)
+    width = None if stream.isatty() else UNWRAPPED
+    return Console(file=stream, highlight=False, markup=False, width=width, soft_wrap=False)
 
 
 def _plain(value: Any) -> Any:

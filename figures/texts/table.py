@@ -88,6 +88,7 @@ def table(
     if rowless := [name for name in names if over not in ds[name].dims]:
         raise ValueError(f"{rowless[0]} has no {over}; give rows=, one of {', '.join(map(str, ds[rowless[0]].dims))}.")
     columns = [column for name in names for column in _columns(ds, name, over)]
+    columns = [column for column in columns if any(cell.text != ABSENT for cell in column[1])]
     if not columns:
         raise LookupError(f"no number over {over}; the result has {', '.join(map(str, ds.data_vars)) or 'nothing'}.")
     written = [_row_name(over, str(value)) for value in _entries(ds, over)]
@@ -201,7 +202,7 @@ def _note(ds: xr.Dataset, names: Sequence[str], columns: Sequence[_Column], titl
     texts += ["means over the last ten rounds"] * (over != "round" and any("round" in ds[name].dims for name in names))
     if seeds > 1 and "\u00b1" not in title:
         texts.append(spread_text(_seeds(ds, over)))
-    texts += [meaning({cell.mark for cell in cells}, seeds)] * ("bold:" not in title)
+    texts += [meaning({cell.mark for cell in cells}, seeds)] * ("bold" not in title)
     if "quick" in ds and bool(ds.quick.any()):
         texts.append("quick: small variant, not to be compared with printed numbers")
     return "; ".join(filter(None, texts))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import rich
 
 from figures.texts import console
 
@@ -12,8 +13,17 @@ LONG = "x" * 3000
 def test_a_row_on_a_pipe_is_one_line(capsys):
     console.table([{"name": LONG, "note": f"{LONG} and more words " * 3}], {"name": "name", "note": "note"})
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 3  # heading, rule, row
-    assert LONG in lines[2]
+    assert len(lines) == 2  # heading, row
+    assert lines[1].startswith(f"{LONG}\t{LONG} and more")
+
+
+@pytest.mark.parametrize(
+    ("most", "lines"), [(120, ["run   seed", "\u2500" * 10, "a        5"]), (9, ["run\tseed", "a\t5"])]
+)
+def test_a_wide_table_on_a_pipe_has_tabs_in_place_of_spaces(most, lines, capsys, monkeypatch):
+    monkeypatch.setattr(console, "WIDEST", most)
+    console.table([{"name": "a", "seed": 5}], {"name": "run", "seed": "seed"})
+    assert [line.rstrip() for line in capsys.readouterr().out.splitlines()] == lines
 
 
 def test_a_pair_on_a_pipe_is_one_line(capsys):
@@ -31,12 +41,11 @@ def test_what_runs_say_cannot_steer_the_terminal(capsys, text):
     assert not {"\x1b", "\x07", "\x9b"} & set(shown.out + shown.err)
 
 
-def test_a_long_table_has_the_lines_of_a_short_one(capsys, monkeypatch):
+def test_a_table_in_a_pipe_has_the_lines_of_one_in_a_terminal(capsys):
     rows = [{"name": "run-1", "seed": 5, "accuracy": 0.123456}, {"name": "\u6f22\u5b57 long name", "seed": 11}]
     columns = {"name": "run", "seed": "seed", "accuracy": "accuracy", "absent": "not there"}
-    console.table(rows, columns)
+    rich.print(console.rich_table(rows, columns))
     expected = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
-    monkeypatch.setattr(console, "MANY", 2)
     console.table(rows, columns)
     assert [line.rstrip() for line in capsys.readouterr().out.splitlines()] == expected
 

@@ -144,18 +144,18 @@ def test_words_of_a_look_are_seen_in_the_picture():
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ({"levels": 5}, "cannot follow levels: it has no contour maps"),
-        ({"xlim": "radius=0:1"}, "cannot follow xlim"),
+        ({"levels": 5}, "cannot apply levels: it has no contour maps"),
+        ({"xlim": "radius=0:1"}, "cannot apply xlim"),
         ({"ylim": (0, 1)}, "several quantities share it"),
-        ({"palette": "cividis"}, "cannot follow palette"),
-        ({"labels": {"lss": "Soups"}}, "cannot follow labels"),
-        ({"methods": "ima"}, "cannot follow methods"),
+        ({"palette": "cividis"}, "cannot apply palette"),
+        ({"labels": {"lss": "Soups"}}, "cannot apply labels"),
+        ({"methods": "ima"}, "cannot apply methods"),
     ],
 )
 def test_a_word_that_a_figure_cannot_honour_is_refused(words, told):
     with pytest.raises(ValueError, match=told):
         gallery.load("accuracy-rounds").draw(_curves(), **words)
-    with pytest.raises(ValueError, match="cannot follow seeds: it has no line of several seeds"):
+    with pytest.raises(ValueError, match="cannot apply seeds: it has no line of several seeds"):
         gallery.load("accuracy-rounds").draw(_curves(1), seeds="interval")
 
 
@@ -199,7 +199,7 @@ def test_rounds_of_other_cohorts_have_no_paired_difference(runs, monkeypatch):
 def test_an_absent_reference_and_figures_without_methods_are_refused(runs):
     with look.drawing(look.read(paired_to="lss")), pytest.raises(LookupError, match="no run is of method lss"):
         gallery.load("accuracy-rounds").data(runs)
-    with look.drawing(look.read(paired_to="fedavg")), pytest.raises(ValueError, match="cannot follow paired_to"):
+    with look.drawing(look.read(paired_to="fedavg")), pytest.raises(ValueError, match="cannot apply paired_to"):
         gallery.load("labels-partition").data(runs[:1])
 
 

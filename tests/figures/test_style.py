@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from drift.config import method as methods
+from figures.axes import method_looks
 from figures.looks import style
 
 
@@ -45,6 +46,18 @@ def test_lines_of_all_methods_stand_out_from_white_paper():
 def test_methods_of_the_four_papers_differ_in_grey_print():
     lightness = sorted(116 * _luminance(style.colour(name)) ** (1 / 3) - 16 for name in style.METHODS)
     assert min(np.diff(lightness)) > 6
+
+
+@pytest.mark.parametrize("name", ["fedadam", "fedasam", "fedprox", "fedeve", "scaffold", "fednova", "fedyogi"])
+def test_a_method_that_averages_another_one_is_told_from_it_and_from_ima_in_grey(name):
+    both = f"{name}+ima"
+    for other in (name, "ima"):
+        assert style.dash(both) != style.dash(other) and style.marker(both) != style.marker(other)
+        lightness = [116 * _luminance(style.colour(one)) ** (1 / 3) - 16 for one in (both, other)]
+        assert abs(lightness[0] - lightness[1]) > 5
+    assert 1.05 / (_luminance(style.colour(both)) + 0.05) > 3
+    assert method_looks.line_look(both)["markerfacecolor"] == "white" and "marker" not in method_looks.line_look(name)
+    assert style.colour(f"{both}, lr 0.1") != style.colour(f"{both}, lr 0.2")
 
 
 @pytest.mark.parametrize(

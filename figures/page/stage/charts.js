@@ -18,7 +18,7 @@ const CHARTED = {
     { words: "squared updates that the mean removes", lines: { removed_sharp: "in the sharpest directions", removed_rest: "in all others" } }],
   said: ([share], at, round, { k, undetermined }) => {
     const of = (words) => share.lines.find((line) => line.words === words)?.values[at] ?? null, client = of(DISPLACED.client), random = of(DISPLACED.random);
-    return `${client === null ? `The share of round ${round} is not known.` : `${percent(client)} of the client drift of round ${round} lies in the ${k} sharpest directions of the loss${random === null ? "" : `, of a random displacement ${percent(random)}`}.`}${undetermined ? ` Directions are not unique in rounds ${undetermined}.` : ""}`;
+    return `${client === null ? `The share of round ${round} is not known.` : `${percent(client)} of the client drift of round ${round} lies in the ${k} sharpest directions of the loss${random === null ? "" : `, of a random displacement ${percent(random)}`}.`}${undetermined ? ` In round${undetermined.includes(",") ? "s" : ""} ${undetermined} these directions are not unique.` : ""}`;
   } },
   "noise-rounds": { title: "Noise or drift?", charts: [{ words: "share of the clients' updates; tinted: 95 %", of: "share", over: "part", lines: { signal: "signal", data: "difference of data", drift: "drift of local steps", noise: "minibatch noise" } }],
   said: ([share], at, round) => {

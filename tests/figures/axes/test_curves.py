@@ -100,13 +100,12 @@ def test_a_moving_mean_longer_than_a_line_is_refused():
 
 
 def test_what_is_said_of_seeds_is_said_once():
-    part = look.Drawing(look.Look())
-    about = "mean and standard deviation of {} seeds"
-    for text in (about.format(4), about.format(3), f"{about.format(3)}, geometric on a logarithmic axis", "gaps: 0"):
-        part.remark(text)
-    assert part.noted() == f"{about.format(4)}; {about.format(3)}, geometric on a logarithmic axis; gaps: 0"
-    part.remark(f"{about.format(4)}, geometric on a logarithmic axis")
-    assert part.noted() == f"{about.format('3 or 4')}, geometric on a logarithmic axis; gaps: 0"
+    with look.drawing(look.Look()) as part:
+        for seeds, log in ((6, False), (3, True), (5, True), (4, False)):
+            values = xr.DataArray(np.arange(1.0, 2 * seeds + 1).reshape(seeds, 2), dims=("seed", "round"), name="loss")
+            curves.line_with_band(values.assign_coords(round=[0, 1]), ax=_ax(), over="round", log=log)
+    shown = "mean and 95 % t interval of 5 or 6 seeds; thin lines: 3 or 4 seeds, thick: their mean"
+    assert part.noted() == f"{shown}; geometric on a logarithmic axis"
 
 
 def test_bands_on_a_logarithmic_axis_are_geometric():
@@ -118,7 +117,7 @@ def test_bands_on_a_logarithmic_axis_are_geometric():
     reach = np.exp(np.std(np.log([1.0, 0.01]), ddof=1))
     corners = ax.collections[0].get_paths()[0].vertices
     np.testing.assert_allclose([corners[:, 1].min(), corners[:, 1].max()], [0.1 / reach, 0.1 * reach])
-    assert part.notes == ["mean and standard deviation of 2 seeds, geometric on a logarithmic axis"]
+    assert part.notes == ["mean and standard deviation of 2 seeds", "geometric on a logarithmic axis"]
 
 
 def test_smoothed_lines_are_the_moving_mean_of_each_seed():

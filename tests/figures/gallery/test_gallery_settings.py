@@ -85,7 +85,7 @@ def test_a_gain_is_the_difference_to_the_same_method_without_averaging(crossed):
     left, right = figure.axes
     styles = {line.get_label(): line.get_linestyle() for line in left.lines if line.get_label()[0] != "_"}
     assert styles == {"FedAvg": "-", "FedAvg+IMA": "--"}
-    assert len({line.get_color() for line in left.lines}) == 1
+    assert {line.get_color() for line in left.lines} == {style.colour("fedavg"), style.colour("ima")}
     assert "percentage points" in right.get_ylabel()
 
 

@@ -188,17 +188,21 @@ def test_corrupted_clients_are_dashed_and_their_share_is_stated():
             assert line.get_linestyle() == dash
 
 
-def test_methods_with_ima_alone_are_dashed_and_their_gain_is_named_by_what_it_is_over():
-    rows = ["fedavg", "ima", "fedprox"]
-    accuracy = np.random.default_rng(0).uniform(0.5, 0.9, (3, 2, 1))
+def test_methods_with_and_without_ima_look_as_everywhere_and_their_gain_is_named_by_what_it_is_over():
+    rows = ["fedavg", "ima", "fedprox", "fedprox+ima"]
+    accuracy = np.random.default_rng(0).uniform(0.5, 0.9, (4, 2, 1))
     coords = {"row": rows, "value": [1.0, 4.0], "seed": [3]}
     ds = xr.Dataset({"accuracy": (("row", "value", "seed"), accuracy, {"units": "fraction"})}, coords)
     ds = ds.assign_attrs(metric="accuracy", over="local.epochs", reference="base")
     figure = accuracy_setting.draw(accuracy_setting._with_gain(ds, "accuracy", "base"))
-    dashed = {line.get_label(): line.is_dashed() for line in figure.axes[0].lines}
-    assert dashed == {"FedAvg": False, "FedAvg+IMA": True, "FedProx": False}
+    names = ["FedAvg", "FedAvg+IMA", "FedProx", "FedProx+IMA"]
+    for line, row, name in zip(figure.axes[0].lines, rows, names, strict=True):
+        assert (line.get_label(), line.get_color(), line.get_marker()) == (name, style.colour(row), style.marker(row))
+        assert (line.get_markerfacecolor() == "white") == (row == "fedprox+ima") and line.is_dashed() == (
+            row != rows[0]
+        )
     assert figure.axes[1].get_title() == "over the same without IMA"
-    (gain,) = [line for line in figure.axes[1].lines if line.get_label() == "FedAvg+IMA"]
+    gain, _ = [line for line in figure.axes[1].lines if "+IMA" in line.get_label()]
     np.testing.assert_allclose(gain.get_ydata(), 100 * (accuracy[1] - accuracy[0])[:, 0])
 
 
@@ -215,7 +219,7 @@ def test_the_round_from_which_ima_averages_is_marked_and_what_is_equal_before_it
         marks = [line for line in ax.lines if list(line.get_xdata()) == [start, start]]
         assert len(marks) == len(ax.texts) == (start is not None)
         assert all(note.get_window_extent().y0 >= ax.get_window_extent().y1 for note in ax.texts), "lines go anywhere"
-    assert ("FedAvg and IMA are equal before round 6" in " ".join(_titles(figure).split())) is same
+    assert ("equal before round 6: FedAvg and IMA" in " ".join(_titles(figure).split())) is same
 
 
 def test_thin_lines_of_seeds_have_the_dashes_of_their_method():

@@ -75,7 +75,7 @@ def test_settings_that_a_figure_compares_are_lines_and_one_run_is_refused(tmp_pa
     one = gallery.load("weights-round")
     with look.drawing(look.read(over="local.lr")):
         ds = one.data(runs[:1])
-        with pytest.raises(ValueError, match="cannot follow over: it has no place"):
+        with pytest.raises(ValueError, match="cannot apply over: it has no place"):
             one.draw(ds)
 
 

@@ -10,11 +10,11 @@ from figures.selection import identity
     [
         (
             ["Dir(0.1), 5 of 20 clients per round", "iid, 5 of 20 clients per round"],
-            "Dir(0.1), iid, 5 of 20 clients per round",
+            "2 partitions: Dir(0.1); iid; each with 5 of 20 clients per round",
         ),
         (
             ["iid, 5 of 20 clients per round", "iid, 9 of 20 clients per round"],
-            "iid, 5 of 20 clients per round, iid, 9 of 20 clients per round",
+            "2 partitions and cohorts: iid, 5 of 20 clients per round; iid, 9 of 20 clients per round",
         ),
         (["period drift, Dir(0.1), 5 of 20 clients per round"], "period drift, Dir(0.1), 5 of 20 clients per round"),
     ],

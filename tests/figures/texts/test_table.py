@@ -37,7 +37,9 @@ def test_best_and_ties_of_a_column():
     table = np.array([[0.80, 0.70, 0.75], [0.81, 0.72, 0.76], [0.20, 0.21, 0.19], [NAN, NAN, NAN]])
     assert marks(table, larger=True) == ["tie", "best", "", ""]
     assert marks(table, larger=False) == ["", "", "best", ""]
-    assert marks(table[:2], larger=True) == ["", ""]  # all alike: nothing is marked
+    assert marks(table[:2], larger=True) == ["open", "open"]  # all alike: none is best
+    assert meaning({"open"}, 3) == "no number is bold, as none is clearly the best of its column"
+    assert meaning({"best", "", "open"}, 3) == "bold: best of its column; a column without bold has no clear best"
     assert marks(table[:1], larger=True) == [""]
 
 
@@ -135,7 +137,8 @@ def test_no_row_is_marked_above_a_better_one_that_is_not():
             states, means = marks(table, larger=larger, samples=None), table.mean(1) * (1 if larger else -1)
             lowest = min((mean for mean, state in zip(means, states, strict=True) if state), default=np.inf)
             assert all(bool(state) == (mean >= lowest) for mean, state in zip(means, states, strict=True))
-            assert states.count("best") in (0, 1) and (not any(states) or states[int(means.argmax())] == "best")
+            if states != ["open"] * 6:
+                assert states.count("best") == any(states) and states[int(means.argmax())] in ("best", "")
 
 
 def _table(values, **attrs):
@@ -164,13 +167,14 @@ def test_the_picture_and_the_text_of_a_table_have_the_same_numbers_and_marks(val
     picture = gallery.load("accuracy-table").draw(ds)
     rows = figures.table(ds, title=picture.axes[0].get_title(loc="left").replace("\n", " "))
     drawn = {text.get_text(): (text.get_fontweight(), text.get_fontstyle()) for text in picture.axes[0].texts}
-    faces = {"best": ("bold", "normal"), "tie": ("normal", "italic"), "": ("normal", "normal")}
+    faces = {"best": ("bold", "normal"), "tie": ("normal", "italic")}
     for _, (cell,) in rows.rows:
-        assert drawn[cell.text] == faces[cell.mark]
+        assert drawn[cell.text] == faces.get(cell.mark, ("normal", "normal"))
     note = " ".join(picture.axes[0].get_title(loc="left").split())
     states = {cell.mark for _, (cell,) in rows.rows}
     assert ("bold: best" in note) == ("best" in states) and ("italics:" in note) == ("tie" in states)
     assert rows.note.count("bold: best") == note.count("bold: best")
+    assert rows.note.count("no number is bold") == note.count("no number is bold") == ("open" in states)
 
 
 def test_what_stands_after_the_sign_is_what_the_note_says():
@@ -209,7 +213,7 @@ def test_means_of_rounds_are_not_rounded_to_whole_rounds():
 
 def test_no_row_is_best_for_want_of_the_seeds_that_others_have():
     nan = np.nan
-    assert marks(np.array([[0.90, nan, nan], [0.92, 0.70, 0.71]]), larger=True, samples=1000) == ["", ""]
+    assert marks(np.array([[0.90, nan, nan], [0.92, 0.70, 0.71]]), larger=True, samples=1000) == ["open"] * 2
     assert marks(np.array([[0.90, nan, nan], [0.80, 0.70, 0.71]]), larger=True, samples=1000) == ["best", ""]
     assert marks(np.array([[3.0, np.inf, np.inf], [5.0, 6.0, 7.0]]), larger=False) == ["", "best"]
 
