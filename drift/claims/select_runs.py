@@ -77,11 +77,27 @@ def _pairs(runs: Sequence[Run], label: str, base: str, *, setting: str = "") -> 
     def shared(run: Run) -> tuple[Any, ...]:
         return _setting(run), run.experiment.seed, _split(run, setting)[1] if setting else None
 
-    bases = {shared(run): run for run in runs if run.label == base}
-    matched = [(run, bases[shared(run)]) for run in runs if run.label == label and shared(run) in bases]
+    bases: dict[tuple[Any, ...], list[Run]] = defaultdict(list)
+    for run in runs:
+        if run.label == base:
+            bases[shared(run)].append(run)
+    matched = [(run, _one_of(bases[shared(run)], run)) for run in runs if run.label == label and bases[shared(run)]]
     if not matched:
         raise LookupError(f"no runs of {label} and {base} with one setting and seed among those given")
     return matched
+
+
+def _one_of(bases: Sequence[Run], run: Run) -> Run:
+    """The base that trains its clients as a run does, of several ones.
+
+    Raises:
+        LookupError: If there are two, or several that train otherwise.
+    """
+    alike = [base for base in bases if base.experiment.local == run.experiment.local] or bases
+    if len({_split(base, "")[0] for base in alike}) > 1:
+        names = " and ".join(base.name for base in alike)
+        raise LookupError(f"{names} have the setting and seed of {run.name}; give the one to compare it with")
+    return alike[0]
 
 
 def _by_seed(values: Iterable[tuple[int, float]]) -> dict[int, float]:

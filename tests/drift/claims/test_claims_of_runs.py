@@ -39,6 +39,19 @@ def test_pairs_share_setting_and_seed(runs):
         select_runs.pair_effects(runs, "lss", "fedavg", lambda run, other: 0.0)
 
 
+def test_pairs_train_their_clients_alike_and_two_bases_are_refused(runs, tmp_path):
+    slow, stored = trained(tmp_path, "seed=1", "local.lr=0.03"), trained(tmp_path, "seed=1", "keep.clients=none")
+    partners = []
+    for chosen in ([*runs, slow], [slow, stored, *runs], [stored, slow, *runs]):
+        select_runs.pair_effects(chosen, "fedeve", "fedavg", lambda run, other: partners.append(other) or 0.0)
+    rate = runs[0].experiment.local.lr
+    assert [partner.experiment.local.lr for partner in partners] == [rate] * 6
+    tuned = trained(tmp_path, "seed=1", "method=fedeve", "local.lr=0.07")
+    assert len(select_runs.pair_effects([tuned, slow], "fedeve", "fedavg", lambda run, other: 0.0)) == 1
+    with pytest.raises(LookupError, match=rf"{slow.name} have the setting and seed of {tuned.name}; give"):
+        select_runs.pair_effects([tuned, *runs, slow], "fedeve", "fedavg", lambda run, other: 0.0)
+
+
 def test_extremes_differ_in_one_setting_alone(runs):
     found = select_runs.extreme_effects(
         runs, ["fedavg"], "clients.partition.concentration", lambda run: run.experiment.clients.partition.concentration
