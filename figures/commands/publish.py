@@ -1,5 +1,6 @@
 """fedscape publish."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,15 +21,35 @@ FEWEST = 20
 """Samples that --samples takes at least, as `figures.report` does."""
 
 
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Landscapes:
+    """What the page is evaluated on, and where it opens.
+
+    Args:
+        round: Round that the page opens at; all runs with landscapes must have it. Negative numbers count from the last
+            one of the first run with stored client models. By default the last.
+        samples: Largest number of random samples for planes, the path, the centre offset (test) and the largest
+            eigenvalue (training). The page states the standard error. The word all uses every sample; 60,000 may take
+            hours. The page leaves out figures that need all samples if it uses fewer.
+    """
+
+    round: int | None = None
+    samples: Annotated[str, Parameter(metavar="INT|all", validator=_number_or_all)] = "1000"
+
+
+BOTH = Landscapes()
+"""The last round, on 1000 samples."""
+
+
 def publish(
     run: RunNames,
     /,
     *,
     out: Annotated[Path, Parameter(name=["--out", "-o", "--output"])] = Path("report.html"),
     source: RunSource = HERE,
-    round: int | None = None,
     also: Annotated[list[str] | None, several("--figures", "NAME")] = None,
-    samples: Annotated[str, Parameter(metavar="INT|all", validator=_number_or_all)] = "1000",
+    shown: Landscapes = BOTH,
     workers: Workers = 1,
     memory: Memory = None,
     json: Json = False,
@@ -48,12 +69,7 @@ def publish(
 
     Args:
         out: HTML file to write.
-        round: Round that the page opens at; all runs with landscapes must have it. Negative numbers count from the last
-            one of the first run with stored client models. By default the last.
         also: Further figures of the page (fedscape figures list); FILE.py:NAME for your own. By default none.
-        samples: Largest number of random samples for planes, the path, the centre offset (test) and the largest
-            eigenvalue (training). The page states the standard error. The word all uses every sample; 60,000 may take
-            hours. The page leaves out figures that need all samples if it uses fewer.
     """
     require_file(out)
     from drift.plugins.trust import allow_figure
@@ -71,17 +87,13 @@ def publish(
     from figures.page.report import report as write
     from figures.page.start import round_of_all
 
-    failed, address = Failed(left_out), "" if round is None else f"#round={round_of_all(opened_runs, round)}"
+    failed, samples = Failed(left_out), shown.samples
+    address = "" if shown.round is None else f"#round={round_of_all(opened_runs, shown.round)}"
     speaking_runs = [run.with_progress(None, console.say) for run in opened_runs]
     number = f"{len(speaking_runs)} run{'s' if len(speaking_runs) > 1 else ''}"
     console.say(f"{number}, landscapes and eigenvalues on {samples} samples{'' if samples == 'all' else ' at most'}")
-    options: dict[str, Any] = {
-        "samples": samples if samples == "all" else int(samples),
-        "figures": also or [],
-        "workers": workers,
-        "task": source.task,
-        "address": address,
-    }
+    options: dict[str, Any] = {"figures": also or [], "workers": workers, "task": source.task, "address": address}
+    options["samples"] = samples if samples == "all" else int(samples)
     with limited(memory), console.progress("writing the report", len(speaking_runs)) as step:
         write(speaking_runs, out, progress=step, failed=failed, **options)
     content = {"file": out, "runs": [item.name for item in opened_runs], "failed": failed.reasons}

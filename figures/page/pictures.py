@@ -14,7 +14,7 @@ from figures.interactive.paths import trajectory_play
 from figures.interactive.words import client_notes
 from figures.page.remembered_runs import Failed, Job
 from figures.page.sampled import Samples, landscape_words, options
-from figures.texts.advised import without_advice
+from figures.selection.advised import without_advice
 
 PATH = 2.0
 """Time of the path, relative to a plane."""
@@ -41,7 +41,7 @@ def trajectory(run: Run, samples: Samples) -> go.Figure:
 def jobs(run: Run, samples: Samples) -> list[Job]:
     """The job that computes the path of a run, where it has one."""
     path = Job("path of the global model", PATH, lambda run: global_path(run, samples))
-    return [path] if run.kept("globals") else []
+    return [path] if len(run.kept("globals")) > 1 else []
 
 
 def global_path(run: Run, samples: Samples) -> xr.Dataset:

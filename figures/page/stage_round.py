@@ -196,8 +196,8 @@ def _marks(
         places = np.stack([on_plane[name] for name in ("mark_alpha", "mark_beta", "distance")], 1)
         places -= [*_centre(ds), 0]
     marks = []
-    for (name, loss), place in zip(values.items(), places.tolist(), strict=True):
-        numbers = dict(zip(("u", "v", "away", "loss"), map(finite, [*place, float(loss)]), strict=True))
+    for (name, loss), at in zip(values.items(), places.tolist(), strict=True):
+        numbers = dict(zip(("u", "v", "away", "loss"), map(finite, [*at, float(loss)]), strict=True))
         marks.append({"name": name, "kind": name.partition(" ")[0], **numbers})
     return marks
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from drift.runs.run import Run
+from figures.selection.advised import Advised
 from figures.selection.groups import differing_names, group_names, grouped, settings
-from figures.texts.advised import Advised
 from landscape import plugins
 
 

@@ -71,6 +71,7 @@ def _rough(wanted: LandscapeQuery) -> LandscapeQuery:
 def of_round(run: Run, wanted: LandscapeQuery) -> dict[str, Any]:
     """The landscape, which is kept in memory too; in the process of the jobs."""
     share_data(run)
+    _ = run.task  # made and tried once, not for each landscape
 
     from figures.page.stage_round import stage_round  # only the process of the jobs needs it
 

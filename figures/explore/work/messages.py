@@ -6,7 +6,7 @@ import signal
 from typing import Any
 
 from drift.store.numpy_files import Damaged, Newer
-from figures.texts.advised import without_advice
+from figures.selection.advised import without_advice
 
 
 def to_bytes(content: Any) -> bytes:

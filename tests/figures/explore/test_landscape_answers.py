@@ -9,6 +9,7 @@ import torch
 from asking import page, unpacked
 
 from drift.analyses.selected_samples import selected_samples
+from drift.runs.run import Run
 from drift.store.column_blocks import weighted_models
 from figures.explore.answers.landscape import LandscapeQuery, of_round
 from figures.explore.answers.point import at_spot
@@ -16,6 +17,7 @@ from figures.explore.answers.weights import Mixture, of_mixture
 from figures.explore.work.points import Query
 from figures.page.sampled import ROUGH_SAMPLES
 from landscape.model.model import plain
+from landscape.model.task import Task
 from landscape.sweep.evaluate import evaluate
 
 ROUND = 1
@@ -236,3 +238,15 @@ def test_the_aggregate_is_marked_where_the_weights_put_it(opened, run):
     record = run.round(ROUND)
     model = weighted_models(run.experiment.cohort_weights(record.sizes).double(), record.kept("clients"))
     assert mark["loss"] == pytest.approx(by_hand(run, model.double(), run.task.split("test"))[0], rel=1e-5)
+
+
+def test_model_and_loss_are_tried_once_for_the_landscapes_of_a_run(run, monkeypatch):
+    tried, trial = [], Task._trial_of
+    monkeypatch.setattr(Task, "_trial_of", lambda task, *args, **how: tried.append(1) or trial(task, *args, **how))
+    opened = Run(run.folder)
+    numbers = []
+    for index in opened.rounds():
+        for rough in (True, False):
+            of_round(opened, LandscapeQuery(index, 3, ROUGH_SAMPLES if rough else 1000, "test", "loss", rough=rough))
+            numbers.append(len(tried))
+    assert numbers[0] > 0 and len({*numbers[1:]}) == 1
