@@ -9,15 +9,13 @@ from matplotlib.gridspec import GridSpec, GridSpecBase
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from figures.axes.fit import lay_out
+from figures.looks.layout import PAGE
 
 LOWEST, HIGHEST = 0.5, 2.6
 """Heights of a row of maps, inches."""
 
 SIDES = 1.8
 """Least height of a row of maps that has curves too, inches."""
-
-PAGE = 9.2
-"""Height of a figure without its footnote that maps do not exceed, inches."""
 
 ROUNDS = 3
 """Layouts: heights of maps follow from their widths, which follow from the labels, which follow from the heights."""

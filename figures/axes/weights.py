@@ -124,7 +124,7 @@ def epochs(
 
 
 def correlations(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
-    """Correlations with their intervals, one row per sample from the top, and both as numbers.
+    """Correlations with their intervals, one row per sample from the top, and both as numbers; hollow if 0 is inside.
 
     Args:
         ax: Axes to draw into; the current ones of pyplot by default.
@@ -136,13 +136,14 @@ def correlations(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes
         text = "undefined" if np.isnan(r) else f"{r:.2f}" if np.isnan(low) else f"{r:.2f} [{low:.2f}, {high:.2f}]"
         if np.isfinite(r):
             reach = None if np.isnan(low) else [[r - low], [high - r]]
-            ax.errorbar(r, row, xerr=reach, **{"fmt": "o", "color": "#333333", "markersize": 3.5, "lw": 1, **look})
+            face = mpl.rcParams["axes.facecolor"] if low <= 0 <= high else "#333333"
+            dot = {"fmt": "o", "color": "#333333", "markerfacecolor": face, "markersize": 3.5, "lw": 1}
+            ax.errorbar(r, row, xerr=reach, **{**dot, **look})
         side = 0.02 if np.isnan(r) or r > 0 else 0.98  # away from the dot
         note = ax.annotate(text, (side, row), (0, 4), ("axes fraction", "data"), "offset points")
         note.set(ha="left" if side < 0.5 else "right", fontsize=style.small())
-        note.set_bbox(
-            {"facecolor": mpl.rcParams["axes.facecolor"], "edgecolor": "none", "pad": 0.2}
-        )  # it may lie over the line at 0
+        ground = {"facecolor": mpl.rcParams["axes.facecolor"], "edgecolor": "none", "pad": 0.2}
+        note.set_bbox(ground)  # it may lie over the line at 0
     ax.axvline(0, color="#555555", linewidth=0.6, zorder=1)
     ax.set_xlim(-1, 1)
     ax.set_ylim(ds.sizes["sample"] - 0.5, -0.8)

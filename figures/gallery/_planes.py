@@ -119,6 +119,8 @@ def maps(
         scales[kind] = common_levels(*values, log=variable == "loss", top=top)
         for index in indices:
             contour(planes[index], ax=axs[index], variable=variable, levels=scales[kind], **look)
+            if style.is_narrow():  # as many ticks at any size: their labels keep the room that the layout leaves
+                axs[index].locator_params(nbins=4)
     above = {f"{clipped([axs[index] for index in groups[kind]], levels[-1]):.2f}" for kind, levels in scales.items()}
     scale = "each scale" if len(groups) > 1 and len(above) == 1 else "the scale"
     for kind, indices in groups.items():

@@ -12,7 +12,7 @@ from drift.analyses.rounds.labels import label_scatter
 from drift.runs.run import Run
 from figures.axes import class_labels
 from figures.gallery import _runs, _stack
-from figures.looks import style
+from figures.looks import palette, style
 from figures.selection import run_selection
 from figures.selection.partition_text import partition_label
 
@@ -67,8 +67,8 @@ def draw(ds: xr.Dataset) -> Figure:
         most = float(count.max())
         _scatter(count, axs[row, 0], largest=40 * (most / float(ds["count"].max())) ** 0.5)
         axs[row, 0].set_title(f"{style.literal(panel)}; largest bubble: {int(most):,} samples", fontsize=style.small())
-        for name, (label, colour) in _DIVERGENCES.items():
-            axs[row, 1].plot(ds["round"], ds[name].isel(panel=row), color=colour, label=label)
+        for dash, (name, (label, colour)) in zip(palette.DASHES, _DIVERGENCES.items(), strict=False):
+            axs[row, 1].plot(ds["round"], ds[name].isel(panel=row), color=colour, linestyle=dash, label=label)
         axs[row, 1].set_title("" if style.is_narrow() else style.literal(panel), fontsize=style.small())
         axs[row, 1].set_ylabel("divergence [nats]")
         axs[row, 1].set_ylim(0, 1.05 * max(float(ds[name].max()) for name in _DIVERGENCES))

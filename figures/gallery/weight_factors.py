@@ -1,7 +1,7 @@
 """Correlation of the learned client weights with data size and class balance (FedLAW paper, Table 11)."""
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import xarray as xr
@@ -59,22 +59,32 @@ def data(
 
 
 def draw(ds: xr.Dataset) -> Figure:
-    """A panel per factor, a row per run: the correlation, its interval, and both as numbers."""
-    height = 0.9 + (0.4 if style.is_narrow() else 0.24) * ds.sizes["sample"] + (0.25 if "printed" in ds else 0)
+    """A panel per factor, a row per run: the correlation, its interval, and both as numbers; hollow where it has 0."""
+    height = 0.9 + (0.32 if style.is_narrow() else 0.24) * ds.sizes["sample"] + (0.25 if "printed" in ds else 0)
     figure, axs = style.panels(1, ds.sizes["factor"], height=height, cell=(height - 0.6) / style.NARROW, sharey=True)
     for ax, factor in zip(axs[0], map(str, ds.factor.values), strict=True):
         weights.correlations(ds.sel(factor=factor), ax=ax)
-        ax.set_title(_FACTORS[factor], fontsize=style.small())
+        clear = int(((ds.low > 0) | (ds.high < 0)).sel(factor=factor).sum())
+        ax.set_title(f"{_FACTORS[factor]}: clear in {clear} of {ds.sizes['sample']}", fontsize=style.small())
         if "printed" in ds:
             values = ds.printed.sel(factor=factor).values
             look = {"marker": "s", "s": 16, "facecolors": "none", "edgecolors": _table_figure.PALE, "zorder": 4}
             ax.scatter(values, np.arange(len(values)), label="printed in the paper", **look)
-    names = [textwrap.fill(str(name), 20 if style.is_narrow() else 200) for name in ds.name.values]
+    names = [textwrap.fill(name, 20 if style.is_narrow() else 200) for name in _differing(ds.name.values)]
     axs[0, 0].set_yticks(range(ds.sizes["sample"]), names)
     style.key(figure, axs[0])
-    about = f"Pearson correlation with the weight, {ds.attrs['confidence']:.0%} interval"
-    figure.supxlabel(about, fontsize=style.small())
+    interval = f"{100 * ds.attrs['confidence']:g} % interval"
+    about = f"Pearson correlation with the weight and its {interval} (clear, filled: without 0)"
+    figure.supxlabel(textwrap.fill(about, 50 if style.is_narrow() else 200), fontsize=style.small())
     return figure
+
+
+def _differing(names: Iterable[object]) -> list[str]:
+    """Names of rows without the words that all runs have, which stand below the figure."""
+    rows = [str(name).split(", ") for name in names]
+    runs = [row for row in rows if len(row) > 1]
+    shared = set(runs[0]).intersection(*runs[1:]) if len(runs) > 1 else set()
+    return [", ".join([word for word in row if word not in shared] or row) for row in rows]
 
 
 _FACTORS = {"size": "data size DS", "balance": "class balance HD", "product": r"DS $\times$ HD"}

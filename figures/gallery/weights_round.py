@@ -78,8 +78,10 @@ def _classes(errors: xr.DataArray, ax: Axes) -> None:
 
 
 def _weights(ds: xr.Dataset, ax: Axes) -> None:
-    """A line of markers per set of weights."""
-    positions = np.arange(ds.sizes["client"])
+    """A line of markers per set of weights, clients by the first one; a stem from the weight by size to that one."""
+    ds = ds.isel(client=np.argsort(ds.weight.isel(mark=0).values, kind="stable"))
+    positions, (first, size) = np.arange(ds.sizes["client"]), ds.weight.isel(mark=[0, 1]).transpose("mark", "client")
+    ax.vlines(positions, size, first, color=_COLOURS[0], linewidth=1.2)
     for mark, colour, symbol in zip(map(str, ds.mark.values), _COLOURS, "osv^", strict=False):
         values = ds.sel(mark=mark)
         label = mark if not abs(values.gamma - 1) >= 5e-4 else rf"{mark}, $\gamma$ = {float(values.gamma):.3g}"
@@ -89,7 +91,8 @@ def _weights(ds: xr.Dataset, ax: Axes) -> None:
         ax.plot(positions, values.weight, symbol, color=colour, label=label, markersize=4, markeredgecolor="black")
     matrices.name_ticks(ax.xaxis, [str(client) for client in ds.client.values])
     ax.legend(fontsize=style.small(), loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=1)
-    style.name_axes(ax, "client", r"relative weight $\lambda$")
+    above = f"{int((first > size + 1e-6).sum())} of {len(positions)} above that by size"
+    style.name_axes(ax, f"client, by weight: {above}", r"relative weight $\lambda$")
 
 
 _COLOURS = ("#D55E00", "#0072B2", "#56B4E9", "#999999")

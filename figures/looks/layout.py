@@ -1,6 +1,7 @@
 """Panels, legends and widths of figures: one layout for a column, a page, a slide, and a part of another figure."""
 
 import io
+import math
 import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
@@ -22,6 +23,9 @@ NARROW, WIDE = WIDTHS["column"], WIDTHS["page"]
 
 CLOSE = 4.6
 """Width in inches below which panels that stand side by side on a page are stacked."""
+
+PAGE, LOWEST = 8.4, 0.8
+"""Height of a figure without its footnote that panels do not exceed, and that of a panel with its labels, inches."""
 
 KEY = 0.55
 """Height of a legend above the panels, inches."""
@@ -72,7 +76,7 @@ def panels(
     *,
     width: float = WIDE,
     height: float | None = None,
-    stacked: int = 1,
+    stacked: int | None = None,
     turned: bool = False,
     cell: float | None = None,
     **options: Any,
@@ -84,33 +88,37 @@ def panels(
     Args:
         width, height: Usual size in inches; a look may ask for another width. By default the height follows from the
             columns' width.
-        stacked: Panels side by side in a narrow figure.
+        stacked: Panels side by side in a narrow figure; by default two of four or more.
         turned: Rows and columns change places in a narrow figure.
-        cell: Height of a panel, as a part of its width, in a narrow figure; by default 0.38 of a whole column.
+        cell: Height of a panel, as a part of its width, in a narrow figure; by default 0.38 of a whole column. Panels
+            are lower where they would be taller than a page together, and more stand side by side.
         options: Passed to `Figure.subplots`.
     """
     drawing, inches = look.current(), _width(width)
-    close = inches < CLOSE and columns > 1
-    across = (rows if turned else stacked) if close else columns
+    close, count = inches < CLOSE and columns > 1, rows * columns
     usual = rows * (width / columns * 0.6 + 0.5) + 0.5 if height is None else height
+    across, down = columns, rows
     if close:
-        down = -(-rows * columns // across)
+        least = 1 + (count > 3 and cell is None) if stacked is None else stacked
+        across = rows if turned else max(least, math.ceil(count / ((PAGE - KEY) // LOWEST)))
+        down = math.ceil(count / across)
         tall = 0.38 * NARROW if cell is None else cell * inches / across
         usual = down * (tall + 0.3) + KEY
         options = {name: value for name, value in options.items() if value is True}
-    else:
-        down = rows
-        usual *= 1.0 if columns > 1 or inches <= 1.2 * width else 1.15
+    elif columns == 1 and inches > 1.2 * width:
+        usual *= 1.15
+    if "height_ratios" not in options:  # those of tables, whose rows have their height
+        usual = min(usual, PAGE)
     with context():
-        if drawing.ax is not None and rows * columns == 1:
+        if drawing.ax is not None and count == 1:
             return cast(Figure, drawing.ax.get_figure()), np.array([[drawing.ax]])
         figure = _container(drawing, inches, usual)
         axs = figure.subplots(down, across, squeeze=False, **options)
-    for ax in axs.flat[rows * columns :]:
+    for ax in axs.flat[count:]:
         ax.set_axis_off()
     if close and turned:
         return figure, axs.T
-    return figure, axs.ravel()[: rows * columns].reshape(rows, columns)
+    return figure, axs.ravel()[:count].reshape(rows, columns)
 
 
 _width = width  # a name that `panels` does not have as well

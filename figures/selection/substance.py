@@ -11,6 +11,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
+from figures.looks.layout import PAGE
 from figures.selection import sampling_error
 from figures.selection.groups import grouped
 from figures.selection.panels import equal_panels, panels
@@ -38,6 +39,7 @@ def remarks(figure: Figure, ds: xr.Dataset, *, needs: str, samples: int | None =
     if not shown and (equal := _same_rows(ds)):
         mute.append(equal)
     limits = _collected((limit, panel.name) for panel in shown for limit in panel.limits)
+    tall = figure.get_figheight()
     same = [f"the {_quoted(names)} show the same" for names in equal_panels(shown)]
     return [
         *mute,
@@ -46,6 +48,7 @@ def remarks(figure: Figure, ds: xr.Dataset, *, needs: str, samples: int | None =
         *_statistics(ds),
         *_excluded(ds),
         *(sampling_error.sentences(ds, samples, _labels(figure)) if samples else []),
+        *([f"taller than a page, {tall:.0f} inches; wider, or of fewer runs, it is lower"] if tall > PAGE + 1 else []),
     ]
 
 

@@ -15,6 +15,7 @@ import figures
 from figures import gallery
 from figures.commands.look_options import LookOptions
 from figures.looks import look, matplotlib_style, style
+from figures.looks.layout import PAGE
 from figures.looks.look_values import WIDTHS
 from figures.pictures.draw_files import split_words
 
@@ -106,6 +107,24 @@ def test_panels_side_by_side_are_stacked_in_a_column():
     with look.drawing(look.read(width="page")):
         _, axs = style.panels(1, 3)
         assert [style.is_first(ax) for ax in axs[0]] == [True, False, False]
+
+
+def test_maps_in_a_column_have_the_same_ticks_at_any_size_so_that_none_is_added_beside_its_neighbour(numbers):
+    figure = gallery.load("planes-clients").draw(numbers("planes-clients"), width="column")
+    before = [ax.get_yticks().tolist() for ax in figure.axes]
+    figure.set_size_inches(figure.get_size_inches() * 3)
+    figure.draw_without_rendering()
+    assert [ax.get_yticks().tolist() for ax in figure.axes[:4]] == before[:4]
+
+
+@pytest.mark.parametrize(("count", "across"), [(3, 1), (4, 2), (10, 2), (40, 5)])
+def test_many_panels_in_a_column_stand_side_by_side_and_are_no_taller_than_a_page(count, across):
+    with look.drawing(look.read(width="column")):
+        figure, axs = style.panels(1, count)
+    first = {ax.get_subplotspec().colspan.start for ax in axs.flat}
+    assert len(first) == across and figure.get_figheight() <= PAGE
+    with look.drawing(look.read(width="page")):
+        assert style.panels(20, 3)[0].get_figheight() == PAGE
 
 
 def _curves(seeds: int = 2) -> xr.Dataset:

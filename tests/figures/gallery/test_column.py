@@ -123,3 +123,11 @@ def test_four_settings_have_bars_at_their_marks_in_place_of_bands_that_cover_eac
     assert [[segment[0, 0] for segment in bars] for bars in ends] == places
     assert len({x for marks in places for x in marks}) == sum(map(len, places)), "no two at one round"
     assert min(map(len, places)) >= 3
+
+
+def test_rows_of_correlations_are_named_by_what_differs_and_clear_ones_are_counted():
+    figure = gallery.load("weight-factors").draw(_factors())
+    first, *_ = figure.axes
+    assert [tick.get_text() for tick in first.get_yticklabels()] == ["E = 1", "E = 5"]
+    names = ("data size DS", "class balance HD", r"DS $\times$ HD")
+    assert [ax.get_title() for ax in figure.axes] == [f"{name}: clear in 2 of 2" for name in names]

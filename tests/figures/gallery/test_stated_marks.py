@@ -133,6 +133,10 @@ def test_a_class_without_samples_has_no_bar():
     labels = [text.get_text().partition(": ") for text in figure.axes[0].get_legend().get_texts()]
     assert [name for name, *_ in labels] == ["these weights", "by size", "uniform, $\\gamma$ = 0.9", "round's end"]
     assert [text for *_, text in labels] == [f"loss {n}, error {50 - 10 * n} %" for n in (1, 2, 3, 4)]
+    (stems,) = [part for part in figure.axes[0].collections if isinstance(part, LineCollection)]
+    np.testing.assert_allclose([stem[:, 1] for stem in stems.get_segments()], [[0.5, 0.3], [0.5, 0.7]])
+    assert [tick.get_text() for tick in figure.axes[0].get_xticklabels()] == ["1", "3"], "by weight"
+    assert " ".join(figure.axes[0].get_xlabel().split()) == "client, by weight: 1 of 2 above that by size"
 
 
 def test_a_map_with_cells_without_a_loss_says_so_and_no_other_does():

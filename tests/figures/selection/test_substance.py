@@ -31,6 +31,13 @@ def test_lines_that_differ_get_no_remark():
     assert substance.remarks(figure, xr.Dataset(), needs="runs") == []
 
 
+def test_a_table_taller_than_a_page_is_said_to_be():
+    figure = _drawn(np.arange(5.0))
+    figure.set_figheight(20.3)
+    (remark,) = substance.remarks(figure, xr.Dataset(), needs="runs")
+    assert remark == "taller than a page, 20 inches; wider, or of fewer runs, it is lower"
+
+
 def test_dots_in_a_row_are_compared_by_their_horizontal_places():
     figure, axs = style.panels(1, 2)
     for ax, places in zip(axs[0], ([0.7, 0.8, 0.9, 0.1], [0.1, 0.2, 0.4, 0.3]), strict=True):
