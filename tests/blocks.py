@@ -70,7 +70,7 @@ NOT_RUN = {
     ("docs/howto-adapters.md", "python app.py"): "needs flwr; tests/drift/importers/test_flower_app.py",
     ("docs/howto-adapters.md", "fedscape analyse"): "needs the app's run; tests/drift/importers/test_flower_app.py",
     ("docs/howto-flower.md", "fedscape"): "needs a Flower app; tests/drift/importers/test_flower.py",
-    ("docs/howto-flower.md", "python"): "needs flwr; tests/drift/importers/test_flower.py",
+    ("docs/howto-flower.md", "python"): "needs flwr; tests/drift/importers/test_flower_app.py",
     ("docs/tutorial-federated.md", "python app.py"): "needs flwr; tests/drift/importers/test_flower_app.py",
     ("docs/tutorial-federated.md", "fedscape diagnose"): "seconds; tests/figures/commands/test_diagnose.py",
     ("docs/tutorial-compare.md", "fedscape diagnose"): "seconds; tests/figures/commands/test_diagnose.py",

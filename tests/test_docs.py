@@ -98,6 +98,17 @@ def test_every_public_name_has_its_docstring_in_a_room_of_the_index(package):
     assert all(public.heading(room) for room in rooms)
 
 
+def test_the_title_of_an_object_breaks_between_its_words():
+    pytest.importorskip("sphinx", reason="pip install 'fedscape[docs]'")
+    from _ext import public
+
+    body = '<h1>drift.update_change<a href="#drift.x_y">¶</a></h1><h1>a_b</h1>'
+    for page, title in (("api/objects/drift.update_change", "drift.<wbr>update_<wbr>change<a"), ("index", "drift.u")):
+        context = {"body": body}
+        public.break_title(None, page, "page.html", context, None)
+        assert f"<h1>{title}" in context["body"] and '#drift.x_y">¶</a></h1><h1>a_b</h1>' in context["body"]
+
+
 def test_a_function_has_the_figures_that_are_drawn_with_it():
     from _ext import drawn_with
 

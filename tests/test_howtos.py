@@ -43,13 +43,13 @@ def test_a_howto_runs_as_it_stands(name, tmp_path, monkeypatch):
 
 def test_the_flower_app_has_a_node_for_each_part_and_three_clients_in_a_round(tmp_path, monkeypatch):
     """So that the figure that the page draws next has a round with a plane."""
-    text = (DOCS / "howto-flower.md").read_text()
-    (net,) = re.findall(r"```python\n# net\.py\n(.*?)```", text, re.DOTALL)
+    tutorial = (DOCS / "tutorial-federated.md").read_text()
+    text = tutorial + (DOCS / "howto-flower.md").read_text()
+    (task,) = re.findall(r"```python\n# task\.py\n(.*?)```", tutorial, re.DOTALL)
     names: dict = {}
-    exec(net, names)
-    parts = len(names["digits"]()[2])
-    fraction = float(re.search(r"fraction_train=([\d.]+)", text)[1])
-    assert int(parts * fraction) >= 3
+    exec(task, names)
+    parts = len(names["parts"])
+    assert int(re.search(r"min_train_nodes=(\d+)", tutorial)[1]) >= 3
     assert {int(count) for count in re.findall(r"num[-_](?:supernodes|partitions)=(\d+)", text)} == {parts}
     assert " ".join(map(str, range(parts))) in re.search(r"for part in ([\d ]+);", text)[1]
     assert all("num-supernodes" in line or "loopback" in line for line in re.findall(r"^flwr run .*", text, re.M))

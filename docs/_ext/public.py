@@ -201,10 +201,18 @@ def plain(app: Sphinx, what: str, name: str, found: Any, options: Any, signature
     return short, returns
 
 
+def break_title(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None) -> None:
+    """Let the title of an object's page break behind a dot or an underscore, on a narrow screen."""
+    if page.startswith("api/objects/"):
+        title = re.compile("(?<=<h1>)[^<]+")
+        context["body"] = title.sub(lambda found: re.sub("(?<=[._])", "<wbr>", found[0]), context["body"], count=1)
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Give Sphinx the directive."""
     app.add_directive("public", Public)
     app.connect("builder-inited", write)
+    app.connect("html-page-context", break_title)
     app.connect("autodoc-process-docstring", escape, priority=100)  # before napoleon reads the sections
     app.connect("autodoc-process-signature", plain)
     app.connect("autodoc-process-docstring", restore, priority=900)
