@@ -18,7 +18,10 @@ SIDES = 1.8
 """Least height of a row of maps that has curves too, inches."""
 
 ROUNDS = 3
-"""Layouts: heights of maps follow from their widths, which follow from the labels, which follow from the heights."""
+"""Layouts: heights of maps follow from their widths, which follow from the labels, which follow from the heights.
+
+One less before labels are fitted, as these change them again.
+"""
 
 ENOUGH = 0.02
 """Change of height, inches, that needs no further layout."""
@@ -47,7 +50,7 @@ def fit_heights(figure: Figure, axs: Sequence[Axes], *, again: bool = False) -> 
     aspects = {ax: ax.get_aspect() for ax in maps}
     for ax in maps:
         ax.set_aspect("auto")  # a map fills its cell, whose margins are then those of its labels
-    _set_heights(figure, grid, panels, shapes, fixed)
+    _set_heights(figure, grid, panels, shapes, fixed, ROUNDS if again else ROUNDS - 1)
     for ax, aspect in aspects.items():
         ax.set_aspect(aspect)
 
@@ -60,15 +63,21 @@ def _heights(figure: Figure, panels: Sequence[Axes], rows: Collection[int]) -> d
 
 
 def _set_heights(
-    figure: Figure, grid: GridSpecBase, panels: Sequence[Axes], shapes: Mapping[Axes, float], fixed: Mapping[int, float]
+    figure: Figure,
+    grid: GridSpecBase,
+    panels: Sequence[Axes],
+    shapes: Mapping[Axes, float],
+    fixed: Mapping[int, float],
+    rounds: int,
 ) -> None:
     """Set the heights of rows, and that of the figure.
 
     Args:
         shapes: Heights over widths of the maps.
         fixed: Heights of rows without maps, inches.
+        rounds: Most layouts.
     """
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         lay_out(figure)
         wide, tall = (float(size) for size in figure.get_size_inches())
         boxes = {ax: ax.get_position(original=True) for ax in panels}

@@ -35,6 +35,16 @@ def test_maps_fill_their_cells_whatever_their_shape(ratio):
         assert drawn[1] == pytest.approx(ratio * drawn[0], rel=0.02)
 
 
+@pytest.mark.parametrize(("again", "most"), [(False, map_heights.ROUNDS - 1), (True, map_heights.ROUNDS)])
+def test_heights_before_labels_are_fitted_take_a_layout_less(again, most, monkeypatch):
+    laid_out, lay_out = list[int](), map_heights.lay_out
+    monkeypatch.setattr(map_heights, "lay_out", lambda figure: (laid_out.append(1), lay_out(figure)))
+    monkeypatch.setattr(map_heights, "ENOUGH", 0.0)
+    figure, axs = _maps(2, 3, 0.4)
+    map_heights.fit_heights(figure, axs.ravel(), again=again)
+    assert len(laid_out) == most
+
+
 def test_high_maps_stay_on_a_page():
     figure, axs = _maps(6, 2, 3.0)
     map_heights.fit_heights(figure, axs.ravel())
