@@ -45,7 +45,7 @@ ROOMS = {
     "fedscape": 65,
     "figures": 150,
     "figures/assistants": 325,
-    "figures/axes": 1630,
+    "figures/axes": 1635,
     "figures/commands": 2610,
     "figures/explore": 2465,
     "figures/films": 605,
