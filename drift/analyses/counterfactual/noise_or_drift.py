@@ -46,7 +46,7 @@ def noise_or_drift(
 
     a = sum_k q_k <M_k, F_k> / sum_k q_k |F_k|^2 is the fit of `counterfactual`. With it the mean squares of the four
     parts, weighted by q_k, sum to that of the updates; drift is all of M_k that a multiple of the frozen update is not.
-    The mean update of a random cohort of m clients is a F plus an error of mean square
+    With equal weights, the mean update of a random cohort of m clients is a F plus an error of mean square
 
         |M - a F|^2  +  T^2 (1/m - 1/K)  +  N/m        M = sum_k q_k M_k
         drift           sampling            noise
