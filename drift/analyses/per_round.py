@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from drift.store.number_ranges import spans
 from drift.store.round_record import Round
 from landscape.model.task import Task
 from landscape.results.labelled import labelled
+from landscape.results.parsed_text import from_toml
 
 Measured = Mapping[str, float | Tensor]
 """Values of one round by name: a number, or one value per client of the cohort, shape (m,)."""
@@ -27,18 +29,17 @@ About = Mapping[str, tuple[str, str]]
 ROUNDS = 5
 """Default number of rounds of most analyses that compute more than they read."""
 
-COORDINATES: About = {
-    "round": ("round", "1"),
-    "client": ("client", "1"),
-    "client_other": ("other client", "1"),
-    "class": ("class", "1"),
-    "layer": ("layer", "1"),
-    "cause": ("cause", "1"),
-    "model": ("model", "1"),
-    "sample": ("number of the sample", "1"),
-    "predicted_class": ("predicted class", "1"),
+_QUANTITIES = from_toml((Path(__file__).parent / "quantities.toml").read_bytes())
+
+ABOUT: dict[str, About] = {
+    name: {key: (text, units) for key, (text, units, *_) in table.items()} for name, table in _QUANTITIES.items()
 }
-"""long_name and units of the usual coordinates."""
+"""long_name and units of what an analysis measures, by its name; "coordinates" are the usual ones."""
+
+DIMS: dict[str, dict[str, tuple[str, ...]]] = {
+    name: {key: tuple(dims) for key, (_, _, *dims) in table.items()} for name, table in _QUANTITIES.items()
+}
+"""Dimensions beside `round` of what an analysis measures, where they are the same in every run."""
 
 
 def result(
@@ -51,12 +52,12 @@ def result(
 
     Args:
         variables: A dataset, or (dimensions, values) by name, with long_name and units behind them or in `about`.
-        about: long_name and units by name; those in `COORDINATES` need none.
+        about: long_name and units by name; those in `ABOUT["coordinates"]` need none.
         coords: Coordinates, where `variables` is no dataset.
         attrs: Attributes of the dataset; a new result has `analysis` and `source`.
     """
     dataset = variables.copy() if isinstance(variables, xr.Dataset) else labelled(variables, None, coords)
-    texts = {**COORDINATES, **(about or {})}
+    texts = {**ABOUT["coordinates"], **(about or {})}
     for name in dataset.variables:
         if name in texts:
             dataset[name].attrs.update(zip(("long_name", "units"), texts[str(name)], strict=True))
@@ -100,12 +101,12 @@ def stack_rows(
 
     Args:
         rows: Values by name, one mapping per round.
-        names: Of the variables.
+        names: Of the variables; those of coordinates are left out.
         coords: Coordinates of all dimensions.
         dims: Dimensions beside `round`, of the variables that have any.
     """
     variables = {}
-    for name in names:
+    for name in [name for name in names if name not in coords]:
         dims_of = dims.get(name, ())
         shape = [len(coords[dim]) for dim in dims_of]
         values = [np.broadcast_to(row.get(name, np.nan), shape) for row in rows]

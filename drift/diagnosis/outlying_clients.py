@@ -7,7 +7,7 @@ import torch
 import xarray as xr
 
 from drift.analyses.evaluate_on import evaluate_models
-from drift.analyses.per_round import result, series
+from drift.analyses.per_round import ABOUT, result, series
 from drift.analyses.rounds.labels import js_divergence
 from drift.partitions import histogram
 from drift.runs.registry import analysis
@@ -49,11 +49,12 @@ def client_deviations(run: Run) -> xr.Dataset:
         took part), cosine_z, length_z and excess_z over client; excess in the last kept global models, NaN where
         none were kept.
     """
-    dataset = series(run, lambda record: _updates(run, record), _UPDATES, analysis="updates", source="this project")
+    about = {name: ABOUT["client_deviations"][name] for name in ("cosine", "length", "weight")}
+    dataset = series(run, lambda record: _updates(run, record), about, analysis="updates", source="this project")
     if "client" not in dataset.dims:  # no round has two clients
         dataset = dataset.expand_dims(client=range(run.experiment.clients.number), axis=1)
     dataset = dataset.reindex(client=range(len(run.parts)))  # a user's task may name clients that never took part
-    values = {name: dataset[name].values for name in _UPDATES}
+    values = {name: dataset[name].values for name in about}
     means = {name: _mean(table) for name, table in values.items()}
     counts = histogram(run.labels, run.parts, len(run.dataset.class_names))
     samples = counts.sum(1)
@@ -71,7 +72,9 @@ def client_deviations(run: Run) -> xr.Dataset:
     }
     variables = {name: ("client", column) for name, column in columns.items()}
     coords = {"client": range(len(samples))}
-    return result(variables, _ABOUT, coords, analysis="client_deviations", source="Iglewicz and Hoaglin 1993")
+    return result(
+        variables, ABOUT["client_deviations"], coords, analysis="client_deviations", source="Iglewicz and Hoaglin 1993"
+    )
 
 
 def robust(values: np.ndarray) -> np.ndarray:
@@ -138,21 +141,3 @@ def _mean(values: np.ndarray) -> np.ndarray:
     finite = np.isfinite(values)
     total = np.where(finite, values, 0.0).sum(0)
     return np.divide(total, finite.sum(0), out=np.full(values.shape[1], np.nan), where=finite.any(0))
-
-
-_UPDATES = {
-    "cosine": ("cosine with the mean of the others", "1"),
-    "length": ("length of the update over the cohort's median", "1"),
-    "weight": ("weight by data", "fraction"),
-}
-_ABOUT = {
-    **_UPDATES,
-    "rounds": ("rounds with others in which the client took part", "rounds"),
-    "samples": ("training samples", "1"),
-    "divergence": ("divergence of its labels from all labels", "nats"),
-    "excess": ("loss on its data beyond that of the others' data of the same classes", "nats"),
-    "ratio": ("loss on its data over that of the others' data of the same classes", "1"),
-    "cosine_z": ("robust deviation of the cosine", "1"),
-    "length_z": ("robust deviation of the length", "1"),
-    "excess_z": ("robust deviation of the excess loss", "1"),
-}

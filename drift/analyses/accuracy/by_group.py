@@ -11,7 +11,7 @@ import xarray as xr
 from torch import Tensor
 
 from drift.analyses.evaluate_on import evaluate_models
-from drift.analyses.per_round import global_model, result, selected_rounds
+from drift.analyses.per_round import ABOUT, global_model, result, selected_rounds
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from landscape.measures.ranking import auc, hit_rate, ndcg, positive_ranks
@@ -57,15 +57,7 @@ def domain_accuracy(run: Run, *, rounds: Sequence[int] | None = None) -> xr.Data
     )
     dataset["mean_accuracy"] = dataset.accuracy.mean("domain")
     dataset["accuracy_std"] = dataset.accuracy.std("domain", ddof=1)
-    return result(dataset, _ABOUT, analysis="domain_accuracy", source="IMA paper; papers.md 6.3")
-
-
-_ABOUT = {
-    "accuracy": ("test accuracy", "fraction"),
-    "mean_accuracy": ("mean accuracy over domains", "fraction"),
-    "accuracy_std": ("standard deviation of the accuracy over domains", "fraction"),
-    "domain": ("domain", "1"),
-}
+    return result(dataset, ABOUT["domain_accuracy"], analysis="domain_accuracy", source="IMA paper; papers.md 6.3")
 
 
 @analysis("round", "rank", cost="evaluations")
@@ -98,7 +90,7 @@ def ranking_rounds(run: Run, *, rounds: Sequence[int] | None = None, k: Sequence
         scores = run.task.outputs(model.theta, "test").reshape(len(targets))
         rows.append(_ranking(scores, targets, group.test, k))
     dataset = xr.concat(rows, "round", join="exact").assign_coords(round=indices)
-    return result(dataset, _RANKING, analysis="ranking_rounds", source="FedEve paper, Table 2")
+    return result(dataset, ABOUT["ranking_rounds"], analysis="ranking_rounds", source="FedEve paper, Table 2")
 
 
 def _ranking(scores: Tensor, targets: Tensor, users: Tensor, k: Sequence[int]) -> xr.Dataset:
@@ -113,10 +105,3 @@ def _ranking(scores: Tensor, targets: Tensor, users: Tensor, k: Sequence[int]) -
 
 
 _LISTS = {"hit_rate": hit_rate, "ndcg": ndcg}
-_RANKING = {
-    "auc": ("AUC over all pairs", "fraction"),
-    "user_auc": ("mean AUC of users", "fraction"),
-    "hit_rate": ("HR@k", "fraction"),
-    "ndcg": ("NDCG@k", "fraction"),
-    "rank": ("k", "1"),
-}

@@ -10,8 +10,8 @@ import numpy as np
 import xarray as xr
 from torch import Tensor
 
-from drift.analyses.per_round import resolve_round, result
-from drift.runs.registry import LOSS_UNITS, analysis
+from drift.analyses.per_round import ABOUT, resolve_round, result
+from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.training.client import Client, Update
 from drift.training.data import client_samples
@@ -76,7 +76,7 @@ def personal_accuracy(
     sizes = np.array([len(validation_samples(client)) for client in starts])
     return result(
         {name: ("client", column) for name, column in {**values, "held_out": sizes}.items()},
-        _ABOUT,
+        ABOUT["personal_accuracy"],
         {"client": [client.id for client in starts]},
         analysis="personal_accuracy",
         source="Oh et al. 2022, section 5",
@@ -114,12 +114,5 @@ def _loss_and_accuracy(run: Run, theta: Tensor, buffers: Tensor, samples: Sample
 
 _VALUES = ("loss", "accuracy", "tuned_loss", "tuned_accuracy")
 
-_ABOUT = {
-    "loss": ("loss on held-out samples", LOSS_UNITS),
-    "accuracy": ("accuracy on held-out samples", "fraction"),
-    "tuned_loss": ("loss after fine-tuning", LOSS_UNITS),
-    "tuned_accuracy": ("accuracy after fine-tuning", "fraction"),
-    "held_out": ("samples held out", "samples"),
-}
 
 _MEANS = ("accuracy", "tuned_accuracy")

@@ -21,9 +21,9 @@ from drift.analyses.counterfactual.all_clients import (
 )
 from drift.analyses.counterfactual.step_terms import TERMS, StepTerms, expected_sampling, step_terms
 from drift.analyses.evaluate_on import losses_and_errors
-from drift.analyses.per_round import ROUNDS, result, selected_rounds, stack_rows
+from drift.analyses.per_round import ABOUT, DIMS, ROUNDS, result, selected_rounds, stack_rows
 from drift.analyses.rounds.variance import change_variance, client_variance
-from drift.runs.registry import LOSS_UNITS, analysis
+from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.store.round_record import Round
 from drift.store.row_matrices import Rows, filled
@@ -99,12 +99,11 @@ def counterfactual(
         done += len(plan.trained)
     clients = list(range(run.experiment.clients.number))
     coords: dict[str, list] = {"round": indices, "part": list(TERMS), "other": list(TERMS), "client": clients}
-    dims = {name: dims for name, (dims, _, _) in _ABOUT.items()}
-    about = {name: (text, unit) for name, (_, text, unit) in _ABOUT.items()}
+    dims, about = DIMS["counterfactual"], ABOUT["counterfactual"]
     attrs: dict[str, Any] = {"source": "FedEve, section 3 and equation 13", "split": split, "scale": scale}
     attrs |= {"client_state": int(run.method.stateful or run.experiment.local.persist_optimizer)}
     attrs |= {"trainings": total, "d": run.layout.size}
-    return result(stack_rows(rows, _ABOUT, coords, dims), about, coords, analysis="counterfactual", **attrs)
+    return result(stack_rows(rows, about, coords, dims), about, coords, analysis="counterfactual", **attrs)
 
 
 def counterfactual_effort(run: Run, **options: Any) -> Effort:
@@ -176,40 +175,3 @@ def _variances(run: Run, terms: StepTerms, record: Round, q: Tensor, p: Tensor) 
         total = both["sampling"] + both["client"]
         row[name] = both["sampling"] / total if total > 0 else np.nan
     return row
-
-
-_TERM, _CLIENT, _ROUND = ("part",), ("client",), ()
-_ABOUT: dict[str, tuple[tuple[str, ...], str, str]] = {
-    "norm": (_TERM, "norm of the part", "1"),
-    "cosine": (("part", "other"), "cosine between parts", "1"),
-    "loss_without": (_TERM, "loss of the end without the part", LOSS_UNITS),
-    "error_without": (_TERM, "error of the end without the part", "fraction"),
-    "loss_cost": (_TERM, "loss that the part costs", LOSS_UNITS),
-    "error_cost": (_TERM, "error that the part costs", "fraction"),
-    "loss": (_ROUND, "loss of the end", LOSS_UNITS),
-    "error": (_ROUND, "error of the end", "fraction"),
-    "client_norm": (_ROUND, "norm of the cohort's client drift", "1"),
-    "data_norm": (_ROUND, "norm of its data part", "1"),
-    "client_local_norm": (_ROUND, "norm of its local part", "1"),
-    "scale": (_ROUND, "factor of the frozen updates", "1"),
-    "local_share": (_ROUND, "squared updates that frozen gradients miss", "fraction"),
-    "expected_sampling": (_ROUND, "norm of the sampling drift over random cohorts, to first order in weights", "1"),
-    "sampling_variance": (_ROUND, "sampling-drift variance", "1"),
-    "client_variance": (_ROUND, "client-drift variance", "1"),
-    "sampling_estimate": (_ROUND, "sampling-drift variance by equation 13", "1"),
-    "client_estimate": (_ROUND, "client-drift variance by equation 13", "1"),
-    "sampling_ratio": (_ROUND, "sampling drift, estimate over exact", "1"),
-    "client_ratio": (_ROUND, "client drift, estimate over exact", "1"),
-    "sampling_share": (_ROUND, "sampling drift in the sum of both variances", "fraction"),
-    "sampling_share_estimate": (_ROUND, "the same by equation 13", "fraction"),
-    "clients": (_ROUND, "clients that count", "1"),
-    "cohort": (_ROUND, "clients of the cohort that count", "1"),
-    "share": (_CLIENT, "weight in the full step", "fraction"),
-    "update_norm": (_CLIENT, "norm of a client's update", "1"),
-    "distance": (_CLIENT, "distance of a client's update to the full step", "1"),
-    "alignment": (_CLIENT, "cosine of a client's update with the full step", "1"),
-    "client_drift": (_CLIENT, "norm of a client's drift", "1"),
-    "client_data": (_CLIENT, "norm of its data part", "1"),
-    "client_local": (_CLIENT, "norm of its local part", "1"),
-    "client_cost": (_CLIENT, "loss that a client's drift costs", LOSS_UNITS),
-}

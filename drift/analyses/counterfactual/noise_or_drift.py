@@ -18,7 +18,7 @@ from drift.analyses.counterfactual.noise_replays import (
     require_plain_training,
 )
 from drift.analyses.counterfactual.noise_terms import CAUSES, LEAST, MEAN, PAIRS, PARTS, SHARE, SQUARE, equal_steps
-from drift.analyses.per_round import ROUNDS, result, selected_rounds, stack_rows
+from drift.analyses.per_round import ABOUT, DIMS, ROUNDS, result, selected_rounds, stack_rows
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.simulation.retrain import share_jobs
@@ -93,7 +93,8 @@ def noise_or_drift(
     attrs = {"source": "this project, docs/noise-or-drift.md", "clients": clients, "replays": replays}
     attrs |= {"number": run.experiment.clients.number, "d": run.layout.size}
     attrs |= {"trainings": sum(plan.trainings for plan in plans)}
-    return result(stack_rows(rows, _DIMS, coords, _DIMS), _ABOUT, coords, analysis="noise_or_drift", **attrs)
+    dims, about = DIMS["noise_or_drift"], ABOUT["noise_or_drift"]
+    return result(stack_rows(rows, dims, coords, dims), about, coords, analysis="noise_or_drift", **attrs)
 
 
 def noise_or_drift_effort(run: Run, **options: Any) -> Effort:
@@ -136,23 +137,3 @@ def _measure(plan: ReplayPlan, replayed: Sequence[Replayed]) -> dict[str, np.nda
 
 
 _SPANS: dict[str, slice | int] = {"square": SQUARE, "share": SHARE, "mean_square": MEAN, "scale": -2, "snr": -1}
-_FRACTION = ("fraction",)
-_MEASURED: dict[str, tuple[tuple[str, ...], str, str]] = {
-    "square": (("fraction", "part"), "mean square of the part", "1"),
-    "share": (("fraction", "part"), "share of the mean square of the updates", "fraction"),
-    "mean_square": (("fraction", "cause"), "mean square of the part of a mean update", "1"),
-    "scale": (_FRACTION, "factor of the frozen updates", "1"),
-    "snr": (_FRACTION, "signal over error of the cohort's mean update", "1"),
-    "cohort_size": (("fraction", "pair"), "cohort size at which parts are equal", "1"),
-    "local_steps": (("pair",), "local steps at which parts are equal", "1"),
-}
-_DIMS: dict[str, tuple[str, ...]] = {"steps": _FRACTION, "clients": (), "cohort": ()}
-_ABOUT = {
-    "steps": ("local steps, mean over clients", "1"),
-    "clients": ("clients that were trained", "1"),
-    "cohort": ("clients of the cohort that count", "1"),
-    "fraction": ("share of the local steps", "fraction"),
-}
-for _name, (_dims, _text, _unit) in _MEASURED.items():
-    for _end, _more in (("", ""), ("_low", ", lower bound"), ("_high", ", upper bound")):
-        _DIMS[_name + _end], _ABOUT[_name + _end] = _dims, (_text + _more, _unit)

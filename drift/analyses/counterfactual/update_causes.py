@@ -12,7 +12,7 @@ import xarray as xr
 from torch import Tensor
 
 from drift.analyses.cost_estimate import Effort, complete_options, effort
-from drift.analyses.per_round import ROUNDS, result, selected_rounds, stack_rows
+from drift.analyses.per_round import ABOUT, DIMS, ROUNDS, result, selected_rounds, stack_rows
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.simulation.retrain import share_jobs
@@ -63,9 +63,8 @@ def update_causes(run: Run, *, rounds: Sequence[int] | None = None, workers: int
     indices = selected_rounds(run, "clients", rounds, ROUNDS)
     rows = [_numbers(run, run.round(index), workers) for index in run.context.track(indices)]
     coords: dict[str, list[Any]] = {"round": indices, "cause": list(CAUSES)}
-    dims = dict.fromkeys(("norm", "relative", "share"), ("cause",))
-    values = stack_rows(rows, _ABOUT, coords, dims)
-    return result(values, _ABOUT, coords, analysis="update_causes", source="this project")
+    dims, about = DIMS["update_causes"], ABOUT["update_causes"]
+    return result(stack_rows(rows, about, coords, dims), about, coords, analysis="update_causes", source="this project")
 
 
 def update_causes_effort(run: Run, **options: Any) -> Effort:
@@ -135,12 +134,3 @@ def _stated(run: Run, record: Round, workers: int) -> tuple[Tensor, Tensor]:
     parts = [torch.full_like(complete, torch.nan if cause else 0.0) for cause in unknown]
     parts += [shares @ trained - complete, shares @ (received - trained), torch.zeros_like(complete)]
     return torch.stack(parts), shares @ received
-
-
-_ABOUT = {
-    "norm": ("norm of the part", "1"),
-    "relative": ("norm of the part over that of the mean update", "1"),
-    "share": ("part along the total, over the total", "fraction"),
-    "total": ("norm of the total", "1"),
-    "mean": ("norm of the mean update", "1"),
-}

@@ -12,7 +12,7 @@ from torch import Tensor
 from drift.analyses.cost_estimate import Effort, complete_options, effort
 from drift.analyses.counterfactual.all_clients import find_clients_to_train, train_all_clients
 from drift.analyses.counterfactual.step_terms import weighted_sum
-from drift.analyses.per_round import ROUNDS, About, evenly_spaced, result, selected_rounds, stack_rows
+from drift.analyses.per_round import ABOUT, ROUNDS, evenly_spaced, result, selected_rounds, stack_rows
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 
@@ -55,8 +55,8 @@ def update_change(run: Run, *, rounds: Sequence[int] | None = None, workers: int
         updates = {number: updates.get(number) or _updates(run, number, workers) for number in (index - 1, index)}
         rows.append(_split(*updates[index - 1], *updates[index]))
     coords, attrs = {"round": indices}, {"source": "FedEve, equation 13", "d": run.layout.size}
-    variables = stack_rows(rows, _ABOUT, coords, dict.fromkeys(_ABOUT, ()))
-    return result(variables, _ABOUT, coords, analysis="update_change", **attrs)
+    about = ABOUT["update_change"]
+    return result(stack_rows(rows, about, coords, {}), about, coords, analysis="update_change", **attrs)
 
 
 def update_change_effort(run: Run, **options: Any) -> Effort:
@@ -104,14 +104,3 @@ def _split(
         "start_change": (start - start_before).square().sum(),
     }
     return {name: float(value) for name, value in values.items()}
-
-
-_ABOUT: About = {
-    "change": ("squared change of the mean update", "1"),
-    "sampling": ("squared sampling drift", "1"),
-    "sampling_before": ("squared sampling drift of the round before", "1"),
-    "full_change": ("squared change of the full update", "1"),
-    "carried": ("twice the squared sampling drift that the next start undoes", "1"),
-    "chance": ("products with the sampling drift of the round", "1"),
-    "start_change": ("squared change of the start", "1"),
-}

@@ -13,10 +13,10 @@ from torch import Tensor
 
 from drift.analyses.cost_estimate import Effort, complete_options, effort
 from drift.analyses.evaluate_on import evaluate_models, losses_and_errors
-from drift.analyses.per_round import result, selected_rounds
+from drift.analyses.per_round import ABOUT, DIMS, result, selected_rounds
 from drift.config.random_keys import rng
 from drift.methods._learned_weights import Aggregate, Learner, Schedule, initial
-from drift.runs.registry import LOSS_UNITS, analysis
+from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.store.column_blocks import Updates, weighted_models
 from drift.store.round_record import Round
@@ -83,7 +83,8 @@ def what_if(
     names = ["end", "fma", "uniform", *(f"ima-{window}" for window in windows), "gamma", "weights"]
     coords: dict[str, Any] = {"round": indices, "variant": names, "t": grid}
     coords["client"] = np.arange(run.experiment.clients.number)
-    columns = {name: np.full([len(coords[dim]) for dim in dims], np.nan) for name, (dims, _, _) in _ABOUT.items()}
+    every = {name: ("round", *dims) for name, dims in DIMS["what_if"].items()}
+    columns = {name: np.full([len(coords[dim]) for dim in dims], np.nan) for name, dims in every.items()}
     for row, index in enumerate(run.context.track(indices)):
         record = run.round(index)
         basis = [record.kept("end"), *_aggregates(run, record, max(windows, default=1))]
@@ -108,8 +109,7 @@ def what_if(
         if shrunk:
             columns["shrink_loss"][row] = values["loss"][len(at) :]
     columns |= {gain: columns[name][:, :1] - columns[name] for gain, name in _GAINS.items()}
-    variables = {name: (dims, columns[name]) for name, (dims, _, _) in _ABOUT.items()}
-    about = {name: (text, unit) for name, (_, text, unit) in _ABOUT.items()}
+    variables, about = {name: (dims, columns[name]) for name, dims in every.items()}, ABOUT["what_if"]
     attrs = {"choose": choose, "chosen_on": len(choosing), "reported_on": len(reporting)}
     return result(variables, about, coords, analysis="what_if", source="IMA, equation 5; FedLAW, section 4", **attrs)
 
@@ -187,14 +187,3 @@ def _check(windows: Sequence[int], lowest: float, points: int, steps: int, rate:
 
 
 _GAINS = {"gain": "loss", "error_gain": "error"}
-_TABLE = ("round", "variant")
-_ABOUT = {
-    "loss": (_TABLE, "test loss", LOSS_UNITS),
-    "error": (_TABLE, "test error", "fraction"),
-    "gain": (_TABLE, "loss gained over the recorded end", LOSS_UNITS),
-    "error_gain": (_TABLE, "error gained over the recorded end", "fraction"),
-    "gamma": (("round",), "chosen shrinking factor", "1"),
-    "shrink_loss": (("round", "t"), "test loss of fma times gamma", LOSS_UNITS),
-    "share": (("round", "client"), "weight in fma", "fraction"),
-    "weight": (("round", "client"), "learned weight", "fraction"),
-}

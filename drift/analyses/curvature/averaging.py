@@ -18,8 +18,8 @@ from drift.analyses.curvature.surroundings import (
     rounding_of,
     unsure_rounds,
 )
-from drift.analyses.per_round import ROUNDS, About, result, selected_rounds, stack_rows
-from drift.runs.registry import LOSS_UNITS, analysis
+from drift.analyses.per_round import ABOUT, DIMS, ROUNDS, result, selected_rounds, stack_rows
+from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.store.round_record import CLIENTS, Round
 from landscape.model.model import plain, with_buffers
@@ -67,7 +67,7 @@ def client_span(run: Run, *, rounds: Sequence[int] | None = None, k: int = 10, s
     def measure(around: Surroundings, cohort: WeightedClients, record: Round) -> dict[str, Any]:
         return measure_span(around, principal_directions(cohort, record.gram[CLIENTS:, CLIENTS:], k))
 
-    return _over_rounds(run, rounds, k, samples, measure, _SPAN, analysis="client_span", source="Dimlioglu et al. 2026")
+    return _over_rounds(run, rounds, k, samples, measure, "client_span", source="Dimlioglu et al. 2026")
 
 
 @analysis("round", cost="curvature")
@@ -108,7 +108,7 @@ def averaging_gap(run: Run, *, rounds: Sequence[int] | None = None, k: int = 10,
     def measure(around: Surroundings, cohort: WeightedClients, record: Round) -> dict[str, Any]:
         return measure_gap(around, cohort, plain(record.kept("start")))
 
-    return _over_rounds(run, rounds, k, samples, measure, _GAP, analysis="averaging_gap", source="this project")
+    return _over_rounds(run, rounds, k, samples, measure, "averaging_gap", source="this project")
 
 
 def _over_rounds(
@@ -117,23 +117,21 @@ def _over_rounds(
     k: int,
     samples: int,
     measure: Callable[[Surroundings, WeightedClients, Round], dict[str, Any]],
-    about: About,
-    **attrs: Any,
+    analysis: str,
+    source: str,
 ) -> xr.Dataset:
     """Numbers of the cohorts of rounds, each around its mean; NaN in a round without a cohort."""
     indices, tested = selected_rounds(run, "clients", rounds, ROUNDS), first_test_samples(run, k, samples)
-    ranks = list(range(1, min(k, run.layout.size) + 1))
+    ranks, about = list(range(1, min(k, run.layout.size) + 1)), ABOUT[analysis]
     rows: list[dict[str, Any]] = []
     for record in map(run.round, run.context.track(indices)):
         rows.append({})
         if cohort := cohort_of(run, record):
             around = Surroundings.around(run, with_buffers(cohort.mean, record.end_buffers), k, tested)
             rows[-1] = {**measure(around, cohort, record), "cut": around.cut, "undetermined": around.undetermined}
-    coords: dict[str, list[Any]] = {"round": indices} | ({"rank": ranks} if about is _SPAN else {})
-    values = stack_rows(rows, about, coords, dict.fromkeys(_RANKED, ("rank",)))
-    return result(
-        values, {**about, "rank": ("rank", "1")}, coords, k=k, undetermined=unsure_rounds(indices, rows), **attrs
-    )
+    coords: dict[str, list[Any]] = {"round": indices} | ({"rank": ranks} if "rank" in about else {})
+    values, unsure = stack_rows(rows, about, coords, DIMS[analysis]), unsure_rounds(indices, rows)
+    return result(values, about, coords, k=k, undetermined=unsure, analysis=analysis, source=source)
 
 
 def measure_span(around: Surroundings, directions: Tensor) -> dict[str, Any]:
@@ -207,33 +205,4 @@ def _squares(around: Surroundings, vector: Tensor) -> Tensor:
     return torch.stack([values.double().square().sum() for values in (around.span @ vector, vector)])
 
 
-_RANKED = ("cosine", "ritz", "eigenvalue")
 """Variables over the ranks of eigenvalues."""
-
-_SPAN: About = {
-    "cosine": ("cosine of the principal angle to the leading eigenspace", "1"),
-    "ritz": ("curvature along the span", "1"),
-    "eigenvalue": ("Hessian eigenvalue", "1"),
-    "directions": ("directions of the span", "1"),
-    "captured": ("share of the leading eigenspace in the span", "fraction"),
-    "captured_random": ("the same for a random span", "fraction"),
-    "sharpness": ("curvature along the span over the largest", "fraction"),
-    "gradient_share": ("share of the squared gradient in the span", "fraction"),
-    "search_products": ("products of the search for the eigenvectors", "1"),
-    "cut": ("relative gap of eigenvalues k and k + 1", "1"),
-}
-
-_GAP: About = {
-    "gap": ("loss of the mean minus the mean loss of the clients", LOSS_UNITS),
-    "quadratic": ("the same to second order", LOSS_UNITS),
-    "low": ("lower bound by the largest curvatures along the drifts", LOSS_UNITS),
-    "high": ("upper bound by the smallest curvatures along the drifts", LOSS_UNITS),
-    "holds": ("whether the gap lies between its bounds", "1"),
-    "loss": ("loss of the mean", LOSS_UNITS),
-    "mean_loss": ("mean loss of the clients", LOSS_UNITS),
-    "spread": ("mean squared client drift", "1"),
-    "removed": ("share of the squared updates that the mean removes", "fraction"),
-    "removed_sharp": ("the same in the leading eigenspace", "fraction"),
-    "removed_rest": ("the same outside of the leading eigenspace", "fraction"),
-    "cut": ("relative gap of eigenvalues k and k + 1", "1"),
-}

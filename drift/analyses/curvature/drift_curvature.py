@@ -20,9 +20,9 @@ from drift.analyses.curvature.surroundings import (
     rounding_of,
     unsure_rounds,
 )
-from drift.analyses.per_round import ROUNDS, result, selected_rounds, stack_rows
+from drift.analyses.per_round import ABOUT, DIMS, ROUNDS, result, selected_rounds, stack_rows
 from drift.config.random_keys import rng
-from drift.runs.registry import LOSS_UNITS, analysis
+from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.store.column_blocks import weighted_models
 from drift.store.round_record import Round
@@ -104,18 +104,17 @@ def drift_curvature(
     indices = selected_rounds(run, "globals" if set(kinds) == {"sampling"} else "clients", rounds, ROUNDS)
     rows = [_measure(run, run.round(index), kinds, at, k, tested, error) for index in run.context.track(indices)]
     coords: dict[str, list[Any]] = {"round": indices, "kind": kinds, "layer": list(run.layout.slices())}
-    dims = {name: ("kind", "layer") if name.startswith("layer_") else ("kind",) for name in _ABOUT}
     source = "Gur-Ari et al. 2018; Zhou et al. 2024, section 5; FedEve, section 3"
     about = {"analysis": "drift_curvature", "source": source, "at": at, "k": k, "error": error}
-    unsure = unsure_rounds(indices, rows)
-    return result(stack_rows(rows, _ABOUT, coords, dims), _ABOUT, coords, **about, undetermined=unsure)
+    values = stack_rows(rows, ABOUT["drift_curvature"], coords, DIMS["drift_curvature"])
+    return result(values, ABOUT["drift_curvature"], coords, **about, undetermined=unsure_rounds(indices, rows))
 
 
 def _measure(
     run: Run, record: Round, kinds: Sequence[str], at: Centre, k: int, samples: Samples, error: float
 ) -> dict[str, Any]:
     cohort = None if set(kinds) == {"sampling"} else cohort_of(run, record)
-    values: dict[str, list[Any]] = {name: [] for name in _ABOUT}
+    values: dict[str, list[Any]] = {name: [] for name in ABOUT["drift_curvature"]}
     known: dict[bool, Surroundings] = {}
     for kind in kinds:
         if (displaced := _moves(run, record, kind, cohort)) is None:
@@ -223,17 +222,3 @@ _Moves = tuple[Tensor, Iterable[Tensor], Tensor]
 
 _ALONE = torch.ones(1, dtype=torch.float64)
 """Weight of a single displacement."""
-
-_ABOUT = {
-    "cost": ("loss of the displaced model minus that of the model", LOSS_UNITS),
-    "quadratic": ("the same to second order", LOSS_UNITS),
-    "linear": ("its first-order part", LOSS_UNITS),
-    "broken": ("displacements whose second-order cost is wrong", "fraction"),
-    "share": ("share in the leading eigenspace", "fraction"),
-    "norm": ("length of the displacement", "1"),
-    "sharp": ("length within the leading eigenspace", "1"),
-    "residual": ("largest relative residual of the eigenpairs", "1"),
-    "cut": ("relative gap of eigenvalues k and k + 1", "1"),
-    "layer_share": ("share of the tensor in the squared displacement", "fraction"),
-    "layer_sharp": ("share of the tensor in its part in the leading eigenspace", "fraction"),
-}

@@ -18,7 +18,7 @@ from drift.analyses.decomposition.client_models import (
 )
 from drift.analyses.decomposition.evaluation_samples import Split, Union, expected_number, select_samples
 from drift.analyses.decomposition.factors import Budget, Outputs, factors
-from drift.analyses.per_round import resolve_round, result, selected_rounds
+from drift.analyses.per_round import ABOUT, resolve_round, result, selected_rounds
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.store.round_record import Round
@@ -29,27 +29,6 @@ Estimator = Literal["single", "local", "runs"]
 
 MEMORY = 2**30
 """Default limit of the bytes of models and outputs in memory."""
-
-_LABELS = {
-    "bias2": "squared bias",
-    "B_T": "train part of the squared bias",
-    "B_H": "heterogeneity part of the squared bias",
-    "B_TH": "cross part of the squared bias",
-    "train_bias": "train bias of the clients",
-    "heterogeneity_bias": "heterogeneity bias of the clients",
-    "var": "variance",
-    "cov": "covariance",
-    "cov_bound": "lower bound of the covariance (corollary 1)",
-    "locality": "largest distance of a client to the averaged model",
-    "wens_loss": "squared error of the ensemble (WENS)",
-    "fma_loss": "squared error of the averaged model (FMA)",
-    "residual": "squared error of FMA minus that of WENS",
-    "identity_gap": "WENS loss minus its parts (rounding)",
-    "wens_error": "error of the ensemble (WENS)",
-    "fma_error": "error of the averaged model (FMA)",
-    "gap": "distance between the outputs of WENS and FMA",
-    "gap_ratio": "output distance over squared locality",
-}
 
 
 @analysis("round", cost="training")
@@ -129,8 +108,8 @@ def decomposition(
     if not rows:
         raise LookupError(f"run {run.name} has no round with client models; train with --set keep.clients=all.")
     return result(
-        {name: ("round", [row[name] for row in rows.values()]) for name in _LABELS},
-        {name: (label, "1") for name, label in _LABELS.items()},
+        {name: ("round", [row[name] for row in rows.values()]) for name in ABOUT["decomposition"]},
+        ABOUT["decomposition"],
         {"round": list(rows)},
         analysis="decomposition",
         source="Zhou et al. 2024, theorem 1",

@@ -13,7 +13,7 @@ from torch import Tensor
 from drift.analyses.cost_estimate import Effort, complete_options, effort
 from drift.analyses.decomposition.client_models import Rows, read_models
 from drift.analyses.decomposition.factors import Outputs, average, model_outputs
-from drift.analyses.per_round import result, selected_rounds, stack_rows
+from drift.analyses.per_round import ABOUT, DIMS, result, selected_rounds, stack_rows
 from drift.config.random_keys import rng
 from drift.runs.registry import analysis
 from drift.runs.run import Run
@@ -77,9 +77,9 @@ def gap_scaling(
     if not rows:
         raise LookupError(f"run {run.name} has no round with client models; train with --set keep.clients=all.")
     coords: dict[str, list] = {"round": list(rows), "scale": ordered}
-    variables = stack_rows(list(rows.values()), _NAMES, coords, {"gap": ("scale",)})
+    variables = stack_rows(list(rows.values()), ABOUT["gap_scaling"], coords, DIMS["gap_scaling"])
     attrs = {"source": "Zhou et al. 2024, lemma 1", "outputs": outputs, "split": split, "samples": count}
-    return result(variables, _ABOUT, coords, analysis="gap_scaling", **attrs)
+    return result(variables, ABOUT["gap_scaling"], coords, analysis="gap_scaling", **attrs)
 
 
 def gap_scaling_effort(run: Run, **options: Any) -> Effort:
@@ -94,15 +94,6 @@ def gap_scaling_effort(run: Run, **options: Any) -> Effort:
 
 _ROUNDS = 10
 """Default number of rounds."""
-
-_NAMES = ("gap", "slope", "slope_smallest", "locality")
-_ABOUT = {
-    "gap": ("distance between the outputs of WENS and FMA", "1"),
-    "slope": ("slope of log gap over log scale", "1"),
-    "slope_smallest": ("slope between the two smallest scales", "1"),
-    "locality": ("largest distance of a client to the mean", "1"),
-    "scale": ("part of the clients' distance to their mean", "1"),
-}
 
 
 def _check(scales: Sequence[float], samples: int, outputs: str) -> None:

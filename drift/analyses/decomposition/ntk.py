@@ -11,7 +11,7 @@ import xarray as xr
 
 from drift.analyses.cost_estimate import Effort, complete_options, effort
 from drift.analyses.decomposition.evaluation_samples import Union
-from drift.analyses.per_round import result, selected_rounds
+from drift.analyses.per_round import ABOUT, DIMS, result, selected_rounds
 from drift.config.random_keys import rng
 from drift.runs.registry import analysis
 from drift.runs.run import Run
@@ -59,8 +59,9 @@ def ntk_variance(
     if not records:
         raise LookupError(f"run {run.name} has no round with the model its clients received; set keep.globals=all.")
     shape = (len(records), run.experiment.clients.number)
-    table = {name: np.full(shape, np.nan) for name in _CLIENT}
-    rows = {name: np.full(len(records), np.nan) for name in _DATA}
+    dims = DIMS["ntk_variance"]
+    table = {name: np.full(shape, np.nan) for name in dims if dims[name]}
+    rows = {name: np.full(len(records), np.nan) for name in dims if not dims[name]}
     train, all_rounds = run.task.samples["train"], list(records)
     jobs = [(index, client) for index, record in records.items() for client in record.ids.tolist()]
     for index, client in run.context.track(jobs):
@@ -81,7 +82,7 @@ def ntk_variance(
     variables = {name: (("round", "client"), values) for name, values in table.items()}
     return result(
         {**variables, **{name: ("round", values) for name, values in rows.items()}},
-        {name: (label, "1") for name, label in {**_CLIENT, **_DATA}.items()},
+        ABOUT["ntk_variance"],
         {"round": all_rounds, "client": range(shape[1])},
         analysis="ntk_variance",
         source="Zhou et al. 2024, theorem 2",
@@ -101,20 +102,6 @@ def ntk_variance_effort(run: Run, **options: Any) -> Effort:
 
 _ROUNDS = 3
 """Default number of rounds."""
-
-_CLIENT = {
-    "variance": "posterior variance of the tangent kernel",
-    "expression": "variance by the MMD (theorem 2)",
-    "mmd2": "squared MMD of the client's data to all data",
-    "diagonal": "mean kernel of a point with itself",
-    "diagonal_spread": "standard deviation of the kernel's diagonal over its mean",
-    "off_diagonal": "largest kernel of two points over the mean diagonal",
-    "points": "points of the client",
-}
-_DATA = {
-    "data_diagonal": "mean kernel of a point of all data with itself",
-    "data_square": "mean squared kernel of two points of all data",
-}
 
 
 def _points(run: Run, clients: list[int], most: int) -> np.ndarray:

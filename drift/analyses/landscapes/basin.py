@@ -11,8 +11,8 @@ import xarray as xr
 from drift.analyses.landscapes.minima import FOLDS, locate_minimum
 from drift.analyses.landscapes.planes import global_plane, round_plane
 from drift.analyses.landscapes.sweeps import client_sweep, global_sweep
-from drift.analyses.per_round import evenly_spaced, result, selected_rounds, stack_rows
-from drift.runs.registry import LOSS_UNITS, analysis
+from drift.analyses.per_round import ABOUT, DIMS, evenly_spaced, result, selected_rounds, stack_rows
+from drift.runs.registry import analysis
 from drift.runs.run import Run
 from landscape.surfaces.basin import area_below, basin, curvature, flatness_radius, loss_excess, smallest
 from landscape.surfaces.minimum import label_minimum
@@ -77,25 +77,9 @@ def basin_rounds(
     options = {"points": points, "margin": margin, "split": split}
     rows = [_statistics(_plane(run, index, models, options, folds), rise, reach) for index in indices]
     coords = {"round": indices, "rank": [1, 2]}
-    variables = stack_rows(rows, _ABOUT, coords, {"curvature": ("rank",)})
+    variables = stack_rows(rows, ABOUT["basin_rounds"], coords, DIMS["basin_rounds"])
     attrs = {"source": "IMA paper, section 3.2", "split": split, "models": models, "rise": rise}
-    return result(variables, _ABOUT, coords, analysis="basin_rounds", **attrs)
-
-
-_ABOUT = {
-    "minimum": ("smallest loss on the plane", LOSS_UNITS),
-    "level": ("lowest level that joins the models", LOSS_UNITS),
-    "climb": ("climb between the models", LOSS_UNITS),
-    "excess": ("loss of the mean above the minimum", LOSS_UNITS),
-    "offset": ("distance from the mean to the minimum", "1"),
-    "offset_error": ("standard error of the offset", "1"),
-    "located": ("minimum is inside the box", "1"),
-    "width": ("largest distance of two models", "1"),
-    "area": ("area near the minimum", "1"),
-    "radius": ("flatness radius around the mean", "1"),
-    "open": ("basin reaches the edge of the box", "1"),
-    "curvature": ("curvature of the loss at the minimum", "1"),
-}
+    return result(variables, ABOUT["basin_rounds"], coords, analysis="basin_rounds", **attrs)
 
 
 def _plane(run: Run, index: int, models: str, options: dict[str, Any], folds: int) -> xr.Dataset | None:
@@ -121,7 +105,7 @@ def _plane(run: Run, index: int, models: str, options: dict[str, Any], folds: in
 
 
 def _statistics(plane: xr.Dataset | None, rise: float, reach: int) -> dict[str, Any]:
-    """Every number of `_ABOUT` that the plane has."""
+    """Every number of `basin_rounds` that the plane has."""
     if plane is None:
         return {}
     plane = plane.assign(loss=plane.loss.where(np.isfinite(plane.loss)))  # a model far out may overflow

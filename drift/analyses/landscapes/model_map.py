@@ -14,9 +14,9 @@ from drift.analyses.cost_estimate import Effort, complete_options, effort
 from drift.analyses.evaluate_on import evaluation_of
 from drift.analyses.landscapes import map_means
 from drift.analyses.landscapes.named_models import named_models
-from drift.analyses.per_round import result, selected_rounds
+from drift.analyses.per_round import ABOUT, result, selected_rounds
 from drift.analyses.selected_samples import at_most
-from drift.runs.registry import LOSS_UNITS, analysis
+from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.runs.run import open as open_run
 from drift.runs.run_names import find
@@ -129,7 +129,7 @@ def model_map(
     attrs |= {"diverged": ", ".join(name for name in names if name not in known), "samples": len(choosing)}
     attrs |= {"judged_samples": len(judging), "explained_alpha": float(shares[0]), "explained_beta": float(shares[1])}
     source = "Frankle et al. 2020, section 2; Wortsman et al. 2022, recipe 1"
-    return result(table, _ABOUT, analysis="model_map", source=source, **attrs)
+    return result(table, ABOUT["model_map"], analysis="model_map", source=source, **attrs)
 
 
 def model_map_effort(run: Run, **options: Any) -> Effort:
@@ -219,20 +219,3 @@ def _features(run: Run, models: Tensor, samples: Samples) -> tuple[Tensor, str]:
 
 
 _PLACES = ("mark_alpha", "mark_beta", "mark_near_alpha", "mark_near_beta")
-_ABOUT = {
-    "cka": ("linear CKA", "1"),
-    "mark_alpha": ("first principal coordinate", "1"),
-    "mark_beta": ("second principal coordinate", "1"),
-    "mark_near_alpha": ("first principal coordinate within the basin", "1"),
-    "mark_near_beta": ("second principal coordinate within the basin", "1"),
-    "mark_basin": ("number of the basin", "1"),
-    "basin": ("basin", "1"),
-    "basin_other": ("other basin", "1"),
-    "basin_barrier": ("loss barrier between means of basins", LOSS_UNITS),
-    "basin_high": ("loss barrier between means of basins, upper bound", LOSS_UNITS),
-    "mark_chosen": ("model is in the chosen mean", "1"),
-    "candidate_loss": ("loss on the samples of the map", LOSS_UNITS),
-    "judged_loss": ("loss on the other samples", LOSS_UNITS),
-    "judged_error": ("error on the other samples", "fraction"),
-    "candidate_models": ("models averaged", "1"),
-}

@@ -10,7 +10,7 @@ import xarray as xr
 from torch import Tensor
 
 from drift.analyses.evaluate_on import evaluate_models, evaluate_on, evaluation_of
-from drift.analyses.per_round import global_model, resolve_round, result, selected_rounds
+from drift.analyses.per_round import ABOUT, global_model, resolve_round, result, selected_rounds
 from drift.partitions import histogram
 from drift.runs.registry import analysis
 from drift.runs.run import Run
@@ -185,23 +185,12 @@ def three_accuracies(run: Run, *, round: int = -1, criterion: str = "label") -> 
         "ood": (("client", "holder"), matrix),
         **{name: ((), value) for name, value in _out_of_distribution(matrix, counts.sum(1), trained).items()},
     }
-    about = {name: (text, "fraction") for name, text in _ACCURACIES.items()}
     attrs = {"analysis": "three_accuracies", "source": "LSS paper, Fig. 6", "round": record.index}
-    accuracies = result(variables, about, {"client": ids, "holder": ids}, criterion=criterion, **attrs)
+    coords = {"client": ids, "holder": ids}
+    accuracies = result(variables, ABOUT["three_accuracies"], coords, criterion=criterion, **attrs)
     for name in ("ood", "worst_ood", "ood_min", "ood_mean"):
         accuracies[name].attrs["test_samples"] = 0  # a mixture of few samples each
     return accuracies
-
-
-_ACCURACIES = {
-    "global_accuracy": "accuracy of the global model",
-    "local": "accuracy of a local model",
-    "averaged_local": "mean accuracy of local models",
-    "ood": "accuracy on a client's data",
-    "worst_ood": "mean accuracy on the worst other client",
-    "ood_min": "lowest accuracy on another client",
-    "ood_mean": "mean accuracy on all other clients",
-}
 
 
 def _class_accuracies(run: Run, models: Tensor, buffers: Tensor | None) -> np.ndarray:

@@ -9,7 +9,7 @@ import xarray as xr
 
 from drift.analyses.evaluate_on import evaluate_on
 from drift.analyses.landscapes.named_models import model_names, named_models, require_different
-from drift.analyses.per_round import result
+from drift.analyses.per_round import ABOUT, result
 from drift.analyses.selected_samples import selected_samples
 from drift.runs.registry import analysis
 from drift.runs.run import Run
@@ -180,10 +180,6 @@ def labelled(run: Run, dataset: xr.Dataset, round: int, split: str, name: str) -
         names = [str(label) for label in run.dataset.classes]
         names += [str(number) for number in range(len(names), dataset.sizes["class"])]  # of outputs without samples
         dataset = dataset.assign_coords({"class": names[: dataset.sizes["class"]]})
-    return result(dataset, _ABOUT, analysis=name, source="IMA paper, section 3.2", round=round, split=split)
-
-
-_ABOUT = {
-    "class_error": ("error of the class", "fraction"),
-    "mark_class_error": ("error of the class at the mark", "fraction"),
-}
+    return result(
+        dataset, ABOUT["models_plane"], analysis=name, source="IMA paper, section 3.2", round=round, split=split
+    )

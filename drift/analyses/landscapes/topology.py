@@ -10,8 +10,8 @@ import xarray as xr
 
 from drift.analyses.evaluate_on import evaluate_on
 from drift.analyses.landscapes.planes import round_plane
-from drift.analyses.per_round import evenly_spaced, global_model, result, selected_rounds
-from drift.runs.registry import LOSS_UNITS, analysis
+from drift.analyses.per_round import ABOUT, evenly_spaced, global_model, result, selected_rounds
+from drift.runs.registry import analysis
 from drift.runs.run import Run
 from landscape.geometry.directions import random_directions
 from landscape.surfaces.merge_tree import merge_tree
@@ -55,26 +55,18 @@ def topology_rounds(
         suited = [record.index for record in run.without_models(indices) if len(record.ids) >= 3]
         indices = evenly_spaced(suited or indices[-1:], 5)
     options: dict[str, Any] = {"points": points, "margin": margin, "split": split}
-    tables = np.full((len(_ABOUT), len(indices), len(strides)), np.nan)
+    tables = np.full((len(ABOUT["topology"]), len(indices), len(strides)), np.nan)
     for row, index in enumerate(indices):  # each plane states its own progress
         plane = run.cached(round_plane, round=index, **options)
         for column, stride in enumerate(strides):
             tables[:, row, column] = [*_numbers(plane, stride).values(), _climb(plane, stride)]
-    variables = {name: (("round", "value"), table) for name, table in zip(_ABOUT, tables, strict=True)}
+    variables = {name: (("round", "value"), table) for name, table in zip(ABOUT["topology"], tables, strict=True)}
     coords = {"round": indices, "value": list(strides)}
-    about = {**_ABOUT, "value": ("stride of the grid", "1")}
+    about = {**ABOUT["topology"], "value": ("stride of the grid", "1")}
     return result(variables, about, coords, analysis="topology_rounds", source=_SOURCE, split=split, points=points)
 
 
 _SOURCE = "Edelsbrunner and Harer 2010, section VII.1"
-
-_ABOUT = {
-    "minima": ("minima", "1"),
-    "second": ("persistence of the second minimum", LOSS_UNITS),
-    "smad": ("saddle-minimum average distance", LOSS_UNITS),
-    "roughness": ("share of the variance that is not quadratic", "1"),
-    "climb": ("largest climb between two clients", LOSS_UNITS),
-}
 
 
 def _numbers(surface: xr.Dataset, stride: int) -> dict[str, float]:
@@ -134,8 +126,8 @@ def topology_directions(
         sweep = random_directions(run.task, model.theta, **options)
         surface = evaluate_on(run, sweep, split=split, metrics=("loss",))
         tables[:, row, seed] = list(_numbers(surface, 1).values())
-    variables = {name: (("rank", "seed"), table) for name, table in zip(_ABOUT, tables, strict=False)}
-    about = {name: _ABOUT[name] for name in variables} | {"rank": ("directions", "1"), "seed": ("draw", "1")}
+    variables = {name: (("rank", "seed"), table) for name, table in zip(ABOUT["topology"], tables, strict=False)}
+    about = {name: ABOUT["topology"][name] for name in variables} | {"rank": ("directions", "1"), "seed": ("draw", "1")}
     coords = {"rank": list(directions), "seed": list(range(draws))}
     attrs = {"round": model.index, "split": split, "points": points, "radius": radius}
     return result(variables, about, coords, analysis="topology_directions", source=_SOURCE, **attrs)

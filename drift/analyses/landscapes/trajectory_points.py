@@ -10,7 +10,7 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from drift.analyses.per_round import result, selected_rounds
+from drift.analyses.per_round import ABOUT, result, selected_rounds
 from drift.runs.registry import LOSS_UNITS, analysis
 from drift.runs.run import Run
 from drift.store.row_matrices import Rows
@@ -106,21 +106,14 @@ def _project_clients(run: Run, rounds: Sequence[int], sweep: Sweep) -> xr.Datase
     if not indices:
         raise LookupError(f"run {run.name} kept no clients of these rounds; train it with --set keep.clients=all.")
     number = run.experiment.clients.number
-    columns = {name: np.full((len(indices), number), np.nan) for name in _ABOUT}
+    columns = {name: np.full((len(indices), number), np.nan) for name in ABOUT["trajectory_points"]}
     for row, index in enumerate(indices):
         record = run.round(index)
         ids = record.ids.numpy()
         if not len(ids):
             continue
         on_plane = project(Rows(record.kept("clients")), sweep)
-        for name, source in zip(_ABOUT, ("mark_alpha", "mark_beta", "distance"), strict=True):
+        for name, source in zip(ABOUT["trajectory_points"], ("mark_alpha", "mark_beta", "distance"), strict=True):
             columns[name][row, ids] = on_plane[source].values
     variables = {name: (("round", "client"), values) for name, values in columns.items()}
-    return result(variables, _ABOUT, {"round": indices, "client": np.arange(number)})
-
-
-_ABOUT = {
-    "client_alpha": ("alpha of the client", "1"),
-    "client_beta": ("beta of the client", "1"),
-    "client_distance": ("distance out of the plane", "1"),
-}
+    return result(variables, ABOUT["trajectory_points"], {"round": indices, "client": np.arange(number)})

@@ -14,7 +14,7 @@ import xarray as xr
 from drift.analyses.cost_estimate import Effort, complete_options, effort
 from drift.analyses.evaluate_on import evaluate_on
 from drift.analyses.landscapes.sweeps import round_clients, rows_of
-from drift.analyses.per_round import result, selected_rounds
+from drift.analyses.per_round import ABOUT, result, selected_rounds
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.store.round_record import Round
@@ -147,7 +147,7 @@ def best_weights(
         ),
     }
     nats = metric_units(run.task, "loss")
-    about = {**_ABOUT, "best_loss": (_BEST, nats), "size_loss": (_SIZE, nats)}
+    about = {**ABOUT["weight_simplex"], "best_loss": (_BEST, nats), "size_loss": (_SIZE, nats)}
     coords = {"round": indices, "client": ids, "client_other": ids}
     source = "Li et al. 2023, figure 12"
     return result(variables, about, coords, analysis="best_weights", source=source, step=step, extend=extend)
@@ -202,9 +202,3 @@ _AT_ONCE = 64
 """Approximate number of models that a sweep has in memory."""
 
 _BEST, _SIZE = "lowest loss on the simplex", "loss under the weights by size"
-_ABOUT = {
-    "best_weight": ("weight at the lowest loss on the simplex", "fraction"),
-    "size_weight": ("weight by data size", "fraction"),
-    "mean": ("mean of the best weight over rounds", "fraction"),
-    "covariance": ("covariance of the best weights over rounds", "1"),
-}

@@ -11,7 +11,7 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from drift.analyses.per_round import relative, result, series
+from drift.analyses.per_round import ABOUT, relative, result, series
 from drift.analyses.rounds.critical_point import critical_point
 from drift.analyses.rounds.labels import balance_groups, class_shares, evenness
 from drift.runs.registry import analysis
@@ -76,8 +76,8 @@ def coherence(
             values[pair] = mean_cosine(cosine, lambdas, *members)
         return values
 
-    about = {name: _ABOUT[name] for name in ("coherence", "mean_cosine")}
-    about |= dict.fromkeys(pairs, _ABOUT["group_cosine"])
+    about = {name: ABOUT["coherence"][name] for name in ("coherence", "mean_cosine")}
+    about |= dict.fromkeys(pairs, ABOUT["coherence"]["group_cosine"])
     dataset = series(run, measure, about, analysis="coherence", source="Li et al. 2023, definition 5.1")
     numbers = dataset["round"].values
     dataset["coherence_smooth"] = ("round", moving_average(numbers, dataset["coherence"].values, smooth))
@@ -95,7 +95,7 @@ def coherence(
         dataset = dataset.assign(evenness=("client", even), balanced=("client", balanced))
         dataset = dataset.assign_coords(client=np.arange(len(even)))
     dataset["critical_low"].attrs["level"] = dataset["critical_high"].attrs["level"] = level
-    return result(dataset, _ABOUT, smooth=smooth, weighting=weighting, level=level)
+    return result(dataset, ABOUT["coherence"], smooth=smooth, weighting=weighting, level=level)
 
 
 @analysis("client", "client_other", cost="record")
@@ -114,7 +114,7 @@ def pairwise(run: Run, *, round: int = -1) -> xr.Dataset:
     variables = {"cosine": (("client", "client_other"), cosines(record.gram).numpy())}
     coords = {"client": ids, "client_other": ids}
     source = "Li et al. 2023, definition 5.1"
-    return result(variables, _ABOUT, coords, analysis="pairwise", source=source, round=record.index)
+    return result(variables, ABOUT["coherence"], coords, analysis="pairwise", source=source, round=record.index)
 
 
 def cosines(gram: Tensor) -> Tensor:
@@ -178,19 +178,3 @@ def _pair_weights(weights: Tensor) -> Tensor:
     """Products weights_i weights_j with a zero diagonal, shape (m, m)."""
     products = torch.outer(weights.double(), weights.double())
     return products - torch.diag(products.diagonal())
-
-
-_ABOUT = {
-    "coherence": ("local gradient coherence", "1"),
-    "coherence_smooth": ("local gradient coherence, moving average", "1"),
-    "mean_cosine": ("weighted mean cosine between client updates", "1"),
-    "critical_point": ("first round of the negative phase of coherence", "rounds"),
-    "critical_low": ("critical point, lower end of its interval", "rounds"),
-    "critical_high": ("critical point, upper end of its interval", "rounds"),
-    "group_cosine": ("weighted mean cosine within and between groups", "1"),
-    "group_cosine_smooth": ("weighted mean cosine within and between groups, moving average", "1"),
-    "pair": ("pair of groups", "1"),
-    "evenness": ("entropy of the client's class shares over ln C", "1"),
-    "balanced": ("client in the balanced group (1) or not (0)", "1"),
-    "cosine": ("cosine between client updates", "1"),
-}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from drift.analyses.per_round import resolve_round, result
+from drift.analyses.per_round import ABOUT, resolve_round, result
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.training.client import Update
@@ -84,7 +84,9 @@ def training_cost(run: Run, *, round: int = -1, repeats: int = REPEATS, plain: b
     }
     variables = {name: ((), float(value)) for name, value in values.items()}
     source = "LSS paper, Table 5"
-    return result(variables, _ABOUT, analysis="training_cost", source=source, round=record.index, client=client)
+    return result(
+        variables, ABOUT["training_cost"], analysis="training_cost", source=source, round=record.index, client=client
+    )
 
 
 def _ranges(name: str, values: Sequence[Any]) -> dict[str, Any]:
@@ -102,24 +104,3 @@ def _epochs(run: Run, samples: int) -> float:
     """
     local = run.experiment.local
     return float(run.method.trainings * (local.epochs if local.steps is None else local.steps * local.batch / samples))
-
-
-_RANGES = {
-    "seconds_epoch": ("an epoch", "s"),
-    "seconds_round": ("local training", "s"),
-    "plain_ratio": ("time over that of plain training", "1"),
-}
-_ABOUT = {
-    **_RANGES,
-    **{f"{name}_low": (f"{text}, fastest", unit) for name, (text, unit) in _RANGES.items()},
-    **{f"{name}_high": (f"{text}, slowest", unit) for name, (text, unit) in _RANGES.items()},
-    "macs": ("forward pass of a sample", "MAC"),
-    "macs_training": ("forward pass of a sample, by pool size", "MAC"),
-    "macs_round": ("local training", "MAC"),
-    "macs_plain": ("plain local training", "MAC"),
-    "seconds_recorded": ("a round", "s"),
-    "memory_round": ("memory of local training", "bytes"),
-    "bytes_up": ("upload of a round", "bytes"),
-    "bytes_down": ("download of a round", "bytes"),
-    "samples": ("samples of the client", "samples"),
-}

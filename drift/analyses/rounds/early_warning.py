@@ -7,7 +7,7 @@ from math import nan
 import numpy as np
 import xarray as xr
 
-from drift.analyses.per_round import About, result
+from drift.analyses.per_round import ABOUT, result
 from drift.record.early_warning import Family, Watch, calibration
 from drift.record.round_arguments import whole_training
 from drift.runs.registry import analysis
@@ -55,13 +55,5 @@ def early_warning(run: Run, *, detectors: Family = "all", planned: int | None = 
     }
     about = {name: calibration()[name] for name in ("level", "runs", "settings", "digest")}
     coords = {"round": rounds, "detector": list(watch.limits)}
-    return result(values, _ABOUT, coords, analysis="early_warning", source="this project", watched=watch.last, **about)
-
-
-_ABOUT: About = {
-    "detector": ("detector", "1"),
-    "statistic": ("statistic", "1"),
-    "limit": ("limit of the statistic", "1"),
-    "alarm": ("whether the statistic has exceeded its limit so far", "1"),
-    "first_alarm": ("first round of an alarm", "rounds"),
-}
+    about |= {"analysis": "early_warning", "source": "this project", "watched": watch.last}
+    return result(values, ABOUT["early_warning"], coords, **about)

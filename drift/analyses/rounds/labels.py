@@ -8,7 +8,7 @@ import numpy as np
 import torch
 import xarray as xr
 
-from drift.analyses.per_round import relative, result
+from drift.analyses.per_round import ABOUT, relative, result
 from drift.partitions import histogram
 from drift.runs.registry import analysis
 from drift.runs.run import Run
@@ -189,7 +189,7 @@ def heterogeneity(run: Run) -> xr.Dataset:
         for name, similarity in SIMILARITIES.items():
             dataset[f"{name}{ending}"] = ("round", [_compare(similarity, row, all_clients) for row in rows])
         dataset[f"cohort_share{ending}"] = (("round", "class"), rows)
-    return result(dataset, _HETEROGENEITY, analysis="heterogeneity", source="Li et al. 2023, definition 5.2")
+    return result(dataset, ABOUT["heterogeneity"], analysis="heterogeneity", source="Li et al. 2023, definition 5.2")
 
 
 def _pooled(run: Run, counts: np.ndarray) -> np.ndarray:
@@ -228,17 +228,3 @@ SIMILARITIES: dict[str, Similarity] = {"overlap": overlap, "cosine": cosine, "je
 def _compare(similarity: Similarity, first: np.ndarray, second: np.ndarray) -> float:
     usable = np.isfinite(first).all() and np.isfinite(second).all() and min(first.min(), second.min()) >= 0
     return similarity(first, second) if usable else float("nan")
-
-
-_NAMES = {
-    "overlap": "overlap of classes, cohort and all",
-    "cosine": "cosine of class shares, cohort and all",
-    "jensen_shannon": "1 - JS / ln 2 of class shares, cohort and all",
-}
-_HETEROGENEITY = {
-    **{name: (text, "1") for name, text in _NAMES.items()},
-    **{f"{name}_data": (f"{text}, by data size", "1") for name, text in _NAMES.items()},
-    "cohort_share": ("share of the class under the weights used", "fraction"),
-    "cohort_share_data": ("share of the class in the cohort's data", "fraction"),
-    "share": ("share of the class in all data", "fraction"),
-}

@@ -9,7 +9,7 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from drift.analyses.per_round import relative, result, series
+from drift.analyses.per_round import ABOUT, relative, result, series
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.store.round_record import CLIENTS, PREVIOUS, START, STEP, Round
@@ -50,18 +50,7 @@ def update_norms(run: Run) -> xr.Dataset:
         norms |= {f"update_norm_{name}": float(value) for name, value in statistics.items()}
         return {**norms, "mean_update_norm": norm(matrix, mean), "update_norm": updates}
 
-    about = {
-        "start_norm": ("norm of the model that clients received", "1"),
-        "end_norm": ("norm of the new global model", "1"),
-        "step_norm": ("norm of the global step", "1"),
-        "previous_norm": ("norm of the expected update", "1"),
-        "mean_update_norm": ("norm of the mean client update", "1"),
-        "update_norm": ("norm of a client's update", "1"),
-        "update_norm_mean": ("mean norm of the client updates", "1"),
-        "update_norm_min": ("smallest norm of a client update", "1"),
-        "update_norm_max": ("largest norm of a client update", "1"),
-    }
-    return series(run, measure, about, analysis="update_norms", source="papers.md 3.3")
+    return series(run, measure, ABOUT["update_norms"], analysis="update_norms", source="papers.md 3.3")
 
 
 @analysis("round", cost="record")
@@ -89,13 +78,13 @@ def regularisation_ratio(run: Run) -> xr.Dataset:
         values = {"gamma": gamma, "optimisation": optimisation, "regularisation": regularisation}
         return values if regularisation == 0 else {**values, "ratio": optimisation / regularisation}
 
-    about = {
-        "ratio": ("optimisation over regularisation, r", "1"),
-        "optimisation": ("norm of the optimisation term", "1"),
-        "regularisation": ("norm of the regularisation term", "1"),
-        "gamma": ("shrinking factor gamma", "1"),
-    }
-    return series(run, measure, about, analysis="regularisation_ratio", source="Li et al. 2023, section 4.2")
+    return series(
+        run,
+        measure,
+        ABOUT["regularisation_ratio"],
+        analysis="regularisation_ratio",
+        source="Li et al. 2023, section 4.2",
+    )
 
 
 @analysis(cost="record")
@@ -152,12 +141,9 @@ def aggregation_weights(run: Run) -> xr.Dataset:
         ratio = torch.where(record.sizes > 0, weights / shares, torch.nan)
         return {"gamma": float(record.weights.double().sum()), "weights": weights, "weight_ratio": ratio}
 
-    about = {
-        "gamma": ("shrinking factor gamma", "1"),
-        "weights": ("relative aggregation weight lambda", "fraction"),
-        "weight_ratio": ("relative aggregation weight over data share", "1"),
-    }
-    return series(run, measure, about, analysis="aggregation_weights", source="Li et al. 2023, equation 8")
+    return series(
+        run, measure, ABOUT["aggregation_weights"], analysis="aggregation_weights", source="Li et al. 2023, equation 8"
+    )
 
 
 def reweights(run: Run) -> bool:
@@ -203,12 +189,7 @@ def locality(run: Run) -> xr.Dataset:
         weights, away = record.shares, distances(record.gram, record.shares)
         return {"locality": float(away[weights > 0].max()), "mean_distance": float(weights @ away), "distance": away}
 
-    about = {
-        "locality": ("largest distance of a client to the mean", "1"),
-        "mean_distance": ("weighted mean distance of the clients to their mean", "1"),
-        "distance": ("distance of a client to the mean", "1"),
-    }
-    return series(run, measure, about, analysis="locality", source="Zhou et al. 2024, theorem 1")
+    return series(run, measure, ABOUT["locality"], analysis="locality", source="Zhou et al. 2024, theorem 1")
 
 
 def distances(gram: Tensor, weights: Tensor) -> Tensor:

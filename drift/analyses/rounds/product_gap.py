@@ -9,7 +9,7 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from drift.analyses.per_round import About, relative, result, selected_rounds, stack_rows
+from drift.analyses.per_round import ABOUT, DIMS, relative, result, selected_rounds, stack_rows
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.store.round_record import Round
@@ -62,10 +62,9 @@ def product_gap(run: Run, *, rounds: Sequence[int] | None = None) -> xr.Dataset:
     layers = {} if run.without_data else dict(adapted_layers(run.task.model))
     rows = [_measure(run, run.round(index), pairs, layers) for index in run.context.track(indices)]
     coords: dict[str, list[Any]] = {"round": indices, "layer": [pair.layer for pair in pairs]}
-    dims = {name: ("layer",) for name in _ABOUT if name.startswith("layer_")}
-    values = stack_rows(rows, _ABOUT, coords, dims)
+    values = stack_rows(rows, ABOUT["product_gap"], coords, DIMS["product_gap"])
     scaled = int(all(pair.layer in layers for pair in pairs))
-    return result(values, _ABOUT, coords, analysis="product_gap", source="this project", scaled=scaled)
+    return result(values, ABOUT["product_gap"], coords, analysis="product_gap", source="this project", scaled=scaled)
 
 
 def _measure(run: Run, record: Round, pairs: list[Factors], layers: dict[str, Any]) -> dict[str, Any]:
@@ -114,13 +113,3 @@ def _residual_step(run: Run, record: Round, name: str, layer: Any, like: Tensor)
         run.task.layout.named_buffers(buffers)[key].double() for buffers in (record.start_buffers, record.end_buffers)
     )
     return (end - start).T if getattr(layer, "fan_in_fan_out", False) else (end - start).reshape(like.shape)
-
-
-_ABOUT: About = {
-    "gap": ("gap between the mean product and the product of means", "1"),
-    "relative": ("gap relative to the mean product", "fraction"),
-    "of_step": ("gap relative to the step of the mean product", "fraction"),
-    "missed": ("distance of the global model's product to the mean product", "1"),
-    "layer_gap": ("gap of the layer", "1"),
-    "layer_relative": ("gap relative to the layer's mean product", "fraction"),
-}

@@ -10,7 +10,7 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from drift.analyses.per_round import About, relative, result, selected_rounds, series
+from drift.analyses.per_round import ABOUT, relative, result, selected_rounds, series
 from drift.analyses.rounds.coherence import cohort_coherence, cosines, mean_cosine
 from drift.analyses.rounds.norms_and_weights import distances
 from drift.config.method import Method
@@ -69,12 +69,12 @@ def drift_variances(
             values |= {"change_share": change / (change + client), "client_share": client / (change + client)}
         return {**values, "change_variance": change}
 
-    about = {name: text for name, text in _ABOUT.items() if name not in ("gain", "sigma")}
+    about = {name: text for name, text in ABOUT["drift_variances"].items() if name not in ("gain", "sigma")}
     dataset = series(run, measure, about, analysis="drift_variances", source="FedEve, equations 12 and 13")
     change, client = dataset["change_variance"].values, dataset["client_variance"].values
     gain, sigma = kalman_gains(dataset["round"].values, change, client, sigma0)
     dataset = dataset.assign(gain=("round", gain), sigma=("round", sigma))
-    return result(dataset, _ABOUT, d=d, momentum=momentum, center=center, sigma0=sigma0)
+    return result(dataset, ABOUT["drift_variances"], d=d, momentum=momentum, center=center, sigma0=sigma0)
 
 
 def kalman_gains(
@@ -117,17 +117,6 @@ def client_variance(gram: Tensor, weights: Tensor, d: int, *, uniform: bool = Fa
     m = int(active.sum())
     centre = active.double() / m if uniform else weights
     return float(distances(gram, centre)[active].square().sum()) / (m**2 * d)
-
-
-_ABOUT = {
-    "change_variance": ("update change, variance", "1"),
-    "client_variance": ("client-drift variance", "1"),
-    "change_share": ("update change in the sum of both variances", "fraction"),
-    "client_share": ("client drift in the sum of both variances", "fraction"),
-    "gain": ("Kalman gain", "1"),
-    "sigma": ("variance of the fused update", "1"),
-    "cohort": ("clients with samples", "1"),
-}
 
 
 def _against_previous(run: Run, record: Round) -> Tensor | None:
@@ -182,7 +171,7 @@ def layer_drift(run: Run, *, rounds: Sequence[int] | None = None, momentum: Laye
     wanted = None if rounds is None else [run.require_round(index) for index in rounds]
     indices = sorted(selected_rounds(run, "clients", wanted, 20))
     spans = run.layout.slices()
-    columns = {name: np.full((len(indices), len(spans)), np.nan) for name in _LAYERS if name != "size"}
+    columns = {name: np.full((len(indices), len(spans)), np.nan) for name in ABOUT["layer_drift"] if name != "size"}
     for row, index in enumerate(run.context.track(indices)):
         record = run.round(index)
         if not bool((record.sizes > 0).any()):  # every client diverged, or none has samples
@@ -198,7 +187,7 @@ def layer_drift(run: Run, *, rounds: Sequence[int] | None = None, momentum: Laye
     variables = {name: (("round", "layer"), values) for name, values in columns.items()} | {"size": ("layer", sizes)}
     coords = {"round": indices, "layer": list(spans)}
     source = "FedEve, equation 13, by layer"
-    return result(variables, _LAYERS, coords, analysis="layer_drift", source=source, momentum=momentum)
+    return result(variables, ABOUT["layer_drift"], coords, analysis="layer_drift", source=source, momentum=momentum)
 
 
 def _measure(
@@ -232,16 +221,3 @@ def _previous(run: Run, record: Round) -> Tensor | None:
         return None
     before = run.round(record.index - 1)
     return before.mean_update(run.experiment.cohort_weights(before.sizes)) if len(before.ids) else None
-
-
-_LAYERS: About = {
-    "change_variance": ("update change, variance", "1"),
-    "client_variance": ("client-drift variance", "1"),
-    "gain": ("Kalman gain", "1"),
-    "update_norm": ("norm of the mean update", "1"),
-    "step_norm": ("norm of the global step", "1"),
-    "client_norm": ("root mean square norm of the clients' updates", "1"),
-    "coherence": ("local gradient coherence", "1"),
-    "mean_cosine": ("mean cosine between the clients' updates", "1"),
-    "size": ("parameters", "1"),
-}

@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 from scipy.special import ndtri
 
-from drift.analyses.per_round import result
+from drift.analyses.per_round import ABOUT, result
 from drift.analyses.rounds.labels import class_shares
 from drift.analyses.rounds.norms_and_weights import aggregation_weights
 from drift.runs.registry import LOSS_UNITS, analysis
@@ -55,7 +55,7 @@ def weight_factors(run: Run, *, over: str = "sum", confidence: float = 0.95) -> 
         values = getattr(lambdas, over)("round", skipna=True).where(lambdas.notnull().any("round")).values
     dataset["weight"] = ("client", np.where(np.isfinite(dataset["balance"]), values, np.nan))
     dataset = dataset.assign_coords(client=np.arange(dataset.sizes["client"]))
-    return result(correlate(dataset, confidence), _ABOUT, over=over)
+    return result(correlate(dataset, confidence), ABOUT["weight_factors"], over=over)
 
 
 def pooled_factors(tables: Sequence[xr.Dataset], *, confidence: float = 0.95) -> xr.Dataset:
@@ -74,7 +74,7 @@ def pooled_factors(tables: Sequence[xr.Dataset], *, confidence: float = 0.95) ->
     dataset = xr.Dataset(
         {name: ("client", column) for name, column in values.items()}, coords={"client": range(len(values["weight"]))}
     )
-    return result(correlate(dataset, confidence), _ABOUT)
+    return result(correlate(dataset, confidence), ABOUT["weight_factors"])
 
 
 def correlate(clients: xr.Dataset, confidence: float) -> xr.Dataset:
@@ -113,18 +113,6 @@ def class_balance(shares: np.ndarray, *, least: float = 1e-8) -> np.ndarray:
 def _varies(values: np.ndarray) -> bool:
     """Whether values differ by more than rounding."""
     return len(values) > 1 and float(np.ptp(values)) > 1e-9 * float(np.abs(values).max())
-
-
-_ABOUT = {
-    "size": ("data size DS", "samples"),
-    "balance": ("class balance HD", "1"),
-    "product": ("DS x HD", "samples"),
-    "weight": ("aggregation weight AW over rounds", "1"),
-    "pearson": ("Pearson correlation with the weight", "1"),
-    "low": ("lower end of the interval", "1"),
-    "high": ("upper end of the interval", "1"),
-    "factor": ("factor", "1"),
-}
 
 
 @analysis("epoch", "client", cost="record")

@@ -7,7 +7,7 @@ import torch
 import xarray as xr
 
 from drift.analyses.evaluate_on import evaluation_of
-from drift.analyses.per_round import resolve_round, result
+from drift.analyses.per_round import ABOUT, resolve_round, result
 from drift.analyses.selected_samples import stated_subset
 from drift.runs.registry import analysis
 from drift.runs.run import Run
@@ -65,18 +65,9 @@ def client_losses(run: Run, *, round: int = -1, split: str = "test", samples: in
             columns[f"{frame}_own_loss"][row] = loss
     variables = {name: ("client", values) for name, values in columns.items()}
     units = metric_units(run.task, "loss")
-    about = {name: (text, units if unit == "loss" else unit) for name, (text, unit) in _ABOUT.items()}
+    about = {name: (text, units if unit == "loss" else unit) for name, (text, unit) in ABOUT["client_losses"].items()}
     attrs = {"round": index, "split": split, "samples": counted(run.task.per_sample, run.task.split(split).targets)}
     return result(variables, about, {"client": ids}, analysis="client_losses", source="this project", **attrs | subset)
 
 
 _GLOBAL = ("start_own_loss", "end_own_loss")
-
-_ABOUT = {
-    "loss": ("loss of the client's model", "loss"),
-    "error": ("error of the client's model", "fraction"),
-    "own_loss": ("loss of the client's model on its own data", "loss"),
-    "own_error": ("error of the client's model on its own data", "fraction"),
-    "start_own_loss": ("loss of the model before the round on the client's data", "loss"),
-    "end_own_loss": ("loss of the model after the round on the client's data", "loss"),
-}

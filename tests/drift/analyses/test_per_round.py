@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import tiny
 from kinds import quick
 
 import drift
-from drift.analyses.per_round import selected_rounds
+from drift.analyses.per_round import ABOUT, DIMS, selected_rounds, stack_rows
 from drift.runs.registry import registered
 
 PATHS = {"global_line", "global_plane", "global_minimum"}
@@ -51,3 +52,22 @@ def test_named_rounds_stay_in_their_order(run):
 def test_a_line_joins_two_different_rounds(run):
     with pytest.raises(ValueError, match=r"rounds are \[3, -1\]; a line joins the global models of two different"):
         drift.global_line(run, rounds=(3, -1))
+
+
+def test_every_table_of_quantities_is_read_by_an_analysis():
+    sources = "".join(path.read_text(encoding="utf-8") for path in Path(str(drift.__file__)).parent.rglob("*.py"))
+    assert [name for name in ABOUT if f'"{name}"' not in sources] == []
+
+
+def test_a_quantity_has_the_dimensions_of_its_table_and_a_coordinate_is_no_variable():
+    coords = {"round": [0, 1], "scale": [0.1, 0.2, 0.5]}
+    rows = [{"gap": np.arange(3), "slope": 2.0}, {}]
+    variables = stack_rows(rows, ABOUT["gap_scaling"], coords, DIMS["gap_scaling"])
+    assert {name: dims for name, (dims, _) in variables.items()} == {
+        "gap": ("round", "scale"),
+        "slope": ("round",),
+        "slope_smallest": ("round",),
+        "locality": ("round",),
+    }
+    assert variables["gap"][1][0].tolist() == [0, 1, 2]
+    assert np.isnan(variables["gap"][1][1]).all()
