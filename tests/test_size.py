@@ -26,10 +26,10 @@ SILENT = {
 
 ROOMS = {
     "drift": 25,
-    "drift/analyses": 6165,
+    "drift/analyses": 5805,
     "drift/claims": 1350,
     "drift/config": 1000,
-    "drift/diagnosis": 505,
+    "drift/diagnosis": 495,
     "drift/engines": 580,
     "drift/importers": 740,
     "drift/methods": 1825,
