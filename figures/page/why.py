@@ -64,9 +64,7 @@ def lowest_words(run: Run, lowest: Lowest) -> str:
     if lowest.loss == lowest.recorded_loss:
         return f"No weights of sum 1 with a lower loss than the round's own, {recorded}{unit}, were found."
     change = with_error(-lowest.gain, lowest.error, unit)
-    text = (
-        f"The best weights found have a loss of {best}{unit} on {lowest.samples:,} samples; the round's own {recorded}."
-    )
+    text = f"The best weights of sum 1 found have a loss of {best}{unit} on {lowest.samples:,} samples; the round's own {recorded}."
     return f"{text} Weights found on one half of them change the loss of the other half by {change}."
 
 
@@ -107,20 +105,32 @@ def _client(run: Run, mean: str, cohort: Sequence[dict[str, Any]], unit: str) ->
     known = [client for client in cohort if client["cost"] is not None]
     if not known:
         return _sentence("The effect of single clients is not known: no loss is finite.", "", "Counterfactual")
-    best, *_, worst = sorted([known[0], *known], key=lambda client: float(client["cost"]))
-    help_, harm = (with_error(client["cost"], client["cost_error"], unit) for client in (best, worst))
-    if is_clear(worst["cost"], worst["cost_error"], len(known)):
-        text = f"C{_named(run, worst)[1:]} harms {mean} most: without it the loss would be lower."
+    effect = lambda client: float(client["cost"])  # noqa: E731
+    helpful, harmful = min(known, key=effect), max(known, key=effect)
+    harms = [one for one in known if is_clear(one["cost"], one["cost_error"], len(known))]
+    helps = [one for one in known if is_clear(-one["cost"], one["cost_error"], len(known))]
+    most = f"client {harmful['id']} most: {with_error(harmful['cost'], harmful['cost_error'], unit)}"
+    if harms:
+        worst = max(harms, key=effect)
+        text = f"C{_named(run, worst)[1:]} {_verb('harms', worst, harmful, mean)}: without it the loss would be lower."
+        text += "" if worst is harmful else f" Whether others harm it is not clear ({most})."
         if worst["own_before"] is not None and worst["own_after"] is not None:
             fall = " to ".join(alike([worst["own_before"], worst["own_after"]], 3))
             text += f" Its training takes the loss on its own samples from {fall}."
-        return _sentence(text, harm, "Counterfactual")
-    most = f" (client {worst['id']} most: {harm})" if worst["cost"] > 0 else ""
-    if is_clear(-best["cost"], best["cost_error"], len(known)):
-        text = f"C{_named(run, best)[1:]} helps {mean} most. No client clearly harms it{most}."
-        return _sentence(text, help_, "Counterfactual")
+        return _sentence(text, with_error(worst["cost"], worst["cost_error"], unit), "Counterfactual")
+    most = f" ({most})" if effect(harmful) > 0 else ""
+    if helps:
+        best = min(helps, key=effect)
+        text = f"C{_named(run, best)[1:]} {_verb('helps', best, helpful, mean)}. No client clearly harms it{most}."
+        return _sentence(text, with_error(best["cost"], best["cost_error"], unit), "Counterfactual")
     text = f"No client clearly harms {mean}{most}, and none clearly helps it."
-    return _sentence(text, harm if most else "", "Counterfactual")
+    number_of_most = with_error(harmful["cost"], harmful["cost_error"], unit) if most else ""
+    return _sentence(text, number_of_most, "Counterfactual")
+
+
+def _verb(verb: str, client: dict[str, Any], largest: dict[str, Any], mean: str) -> str:
+    """What a client clearly does; "most" only where no other one has a larger effect, clear or not."""
+    return f"{verb} {mean} most" if client is largest else f"clearly {verb} {mean}"
 
 
 def _agreement(record: Round) -> Sentence:
@@ -150,7 +160,8 @@ def _change(run: Run) -> Sentence:
     values = ds.coherence.dropna("round")
     rounds, signed = values["round"].values, partial(number, digits=2, sign=True)
     if len(rounds) < 2:
-        return _sentence("Whether the drift changed its kind takes more rounds to know.", "", "Critical point")
+        text = "Whether the drift changed its kind takes two rounds to know, each of two clients that did not diverge."
+        return _sentence(text, "", "Critical point")
     point, mean = critical_point(rounds, values.values), estimate(ds.mean_cosine.values)
     if not point.reason:
         text = f"The drift changed its kind in round {point.round:.0f}, between {point.low:.0f} and {point.high:.0f} "

@@ -19,7 +19,7 @@ def test_the_best_weights_are_a_click_away_and_stand_beside_the_round_s_own(open
     assert best < own
     said = page.text_content("#stage .what-if")
     assert said.startswith(f"Loss {best:.4f}"[:9]) and f"the round's own weights ({own:.4f}"[:30] in said
-    assert "The best weights found have a loss of" in page.text_content("#stage .best-weights")
+    assert "The best weights of sum 1 found have a loss of" in page.text_content("#stage .best-weights")
     assert page.locator("#stage .mark.mix").count() == 1
 
 

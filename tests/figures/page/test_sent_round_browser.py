@@ -85,7 +85,7 @@ def test_any_weights_have_the_numbers_and_the_place_of_python(sent, opened):
 def test_the_best_weights_and_those_of_the_round_stand_side_by_side(sent, opened):
     run, path = sent
     page = opened(path, "#view=map")
-    assert "The best weights found have a loss of" in page.text_content("#stage .best-weights")
+    assert "The best weights of sum 1 found have a loss of" in page.text_content("#stage .best-weights")
     page.click("#stage .best-weights button")
     page.wait_for_selector("#stage .presets [aria-pressed=true]:has-text('Best weights')")
     page.wait_for_selector("#stage .what-if:has-text('the round\\'s own weights (')")
