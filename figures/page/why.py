@@ -64,8 +64,11 @@ def lowest_words(run: Run, lowest: Lowest) -> str:
     if lowest.loss == lowest.recorded_loss:
         return f"No weights of sum 1 with a lower loss than the round's own, {recorded}{unit}, were found."
     change = with_error(-lowest.gain, lowest.error, unit)
-    text = f"The best weights of sum 1 found have a loss of {best}{unit} on {lowest.samples:,} samples; the round's own {recorded}."
-    return f"{text} Weights found on one half of them change the loss of the other half by {change}."
+    sought = f"The best weights of sum 1 found have a loss of {best}{unit} on {lowest.samples:,} samples"
+    own = (
+        f"the round's own {recorded}. Weights found on one half of them change the loss of the other half by {change}."
+    )
+    return f"{sought}; {own}"
 
 
 def end_words(run: Run, record: Round) -> str:

@@ -121,14 +121,8 @@ def test_sentences_say_what_is_not_clear(round_one):
     assert client["text"].startswith("Client ") and client["text"].endswith("No client clearly harms it.")
     client, *_ = why(run, 1, losses, [{**one, "cost": -0.3, "cost_error": 9.0} for one in cohort])
     assert client["number"] == "", "no number of a client that the sentence does not name"
-    noisy = [
-        {
-            **one,
-            "cost": 0.18 if place == 0 else 0.11 if place == 1 else 0.001,
-            "cost_error": 0.073 if place == 0 else 0.016,
-        }
-        for place, one in enumerate(cohort)
-    ]
+    costs, errors = [0.18, 0.11, *[0.001] * 20], [0.09, *[0.016] * 21]
+    noisy = [{**one, "cost": costs[place], "cost_error": errors[place]} for place, one in enumerate(cohort)]
     for sign, verb in ((1, "harms"), (-1, "helps")):
         client, *_ = why(run, 1, losses, [{**one, "cost": sign * one["cost"]} for one in noisy])
         assert client["text"].startswith(f"Client {cohort[1]['id']} "), "a clear effect beside a larger noisy one"
