@@ -104,9 +104,7 @@ Options = Annotated[
 ]
 Workers = Annotated[
     Positive,
-    Parameter(
-        help="Number of processes that share the work, one core each. The numbers stay the same.",
-    ),
+    Parameter(help="Number of processes that share the work, one core each. The numbers stay the same."),
 ]
 
 

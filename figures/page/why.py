@@ -116,10 +116,10 @@ def _client(run: Run, mean: str, cohort: Sequence[dict[str, Any]], unit: str) ->
     if harms:
         worst = max(harms, key=effect)
         text = f"C{_named(run, worst)[1:]} {_verb('harms', worst, harmful, mean)}: without it the loss would be lower."
-        text += "" if worst is harmful else f" Whether others harm it is not clear ({most})."
         if worst["own_before"] is not None and worst["own_after"] is not None:
             fall = " to ".join(alike([worst["own_before"], worst["own_after"]], 3))
             text += f" Its training takes the loss on its own samples from {fall}."
+        text += "" if worst is harmful else f" Whether others harm it is not clear ({most})."
         return _sentence(text, with_error(worst["cost"], worst["cost_error"], unit), "Counterfactual")
     most = f" ({most})" if effect(harmful) > 0 else ""
     if helps:
