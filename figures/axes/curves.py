@@ -93,7 +93,8 @@ def line_with_band(
 
     Args:
         values, across, log: Over `over`, and perhaps the averaged dimension `across`; whether the axis is logarithmic.
-        look: Passed to `Axes.plot`, but `smooth`: rounds of a moving mean in place of those of the look, 0 for none.
+        look: Passed to `Axes.plot`, but `smooth`, rounds of a moving mean in place of those of the look, 0 for none;
+            and `seeds`, how they are shown in place of what the look asks for.
     """
     drawing, values = current(), smoothed(values, over, look.pop("smooth", None))
     values = values.transpose(*(name for name in (across, over) if name in values.dims))
@@ -106,7 +107,7 @@ def line_with_band(
     if across == "seed":
         remark_gaps(table)
     log = log and bool((table[np.isfinite(table)] > 0).all())
-    kind = _kind(drawing, len(table), across)
+    kind = _kind(drawing, len(table), across, look.pop("seeds", ""))
     middle, low, high = _summary(table, kind, log)
     style.name_axes(ax, integers=5 if over.endswith("round") else None)
     look = {"marker": "o", "markersize": 3, **look} if len(x) == 1 else look
@@ -176,12 +177,12 @@ _TEXTS = {
 }
 
 
-def _kind(drawing: Drawing, count: int, across: str) -> str:
+def _kind(drawing: Drawing, count: int, across: str, asked: str = "") -> str:
     """How several values are shown; empty for one."""
     if count < 2:
         return ""
     usual = "lines" if count < FEW_SEEDS else "interval"
-    return str(drawing.take("seeds") or usual) if across == "seed" else "band"
+    return str(asked or drawing.take("seeds") or usual) if across == "seed" else "band"
 
 
 def _summary(table: np.ndarray, kind: str, log: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -20,8 +20,7 @@ from figures.axes.relief import EDGE, MEAN, MODEL, Relief, relief
 from figures.films.encoders import require_encoder
 from figures.films.lit_surface import draw_surface, pixels, require_ground
 from figures.films.stage import Progress, eased, empty, require_least, still, usual_dpi, write_frames
-from figures.looks import style
-from figures.looks.palette import GROUNDS
+from figures.looks import palette, style
 from figures.selection.identity import add_identity, caption
 
 FINE = 160
@@ -87,7 +86,7 @@ def film(
         index, share = frame // frames, frame % frames / frames
         moved = eased(share, 0, 1) if index < len(numbers) - 1 else 0.0
         until = 1 + round(STEPS * (index + moved))
-        here, ink = way[until - 1], GROUNDS[ground][1]
+        here, ink = way[until - 1], palette.GROUNDS[ground][1]
         dots: dict[str, Any] = {"marker": "o", "linestyle": "none", "markeredgecolor": EDGE}
         for point in clients[index]:
             spread = eased(share, 0, 0.4)
@@ -104,7 +103,7 @@ def film(
 
 def _canvas(plane: xr.Dataset, run: Run, levels: np.ndarray, ground: str, dpi: float) -> tuple[Figure, Axes3D]:
     """A frame with its scale, its round and what it shows, and the axes of the surface."""
-    ink = GROUNDS[ground][1]
+    ink = palette.GROUNDS[ground][1]
     with style.context():
         figure = empty(ground, dpi)
         scale = ScalarMappable(norm(levels), style.sequential())

@@ -15,8 +15,7 @@ from mpl_toolkits.mplot3d import Axes3D, proj3d
 
 from figures.axes.placed_text import spread_names, ticks
 from figures.axes.relief import AZIMUTH, EDGE, ELEVATION, MEAN, MODEL, Relief, relief
-from figures.looks import style
-from figures.looks.palette import GROUNDS
+from figures.looks import palette, style
 
 FADED = 0.55
 """How much of the ground shines through the map below a surface."""
@@ -68,8 +67,8 @@ def require_ground(ground: str) -> None:
     Raises:
         ValueError: If it is none of `GROUNDS`.
     """
-    if ground not in GROUNDS:
-        raise ValueError(f"ground is {ground!r}; accepted: {', '.join(GROUNDS)}.")
+    if ground not in palette.GROUNDS:
+        raise ValueError(f"ground is {ground!r}; accepted: {', '.join(palette.GROUNDS)}.")
 
 
 def draw_surface(
@@ -80,7 +79,7 @@ def draw_surface(
     Args:
         colours: Of the points of the surface before it is lit, shape (n, m, 3), in place of those of the heights.
     """
-    paper, ink = GROUNDS[ground]
+    paper, ink = palette.GROUNDS[ground]
     if colours is None:
         colours = mpl.colormaps[style.sequential()]((scene.z - scene.levels[0]) / scene.span)[..., :3]
     ax.computed_zorder = False

@@ -21,7 +21,6 @@ from figures.films.lit_surface import draw_surface, pixels, require_ground, writ
 from figures.films.relived_round import COSTS, RelivedRound, relived_rounds
 from figures.films.stage import Progress, blended, eased, empty, require_least, still, usual_dpi, write_frames
 from figures.looks import palette, style
-from figures.looks.palette import GROUNDS
 from figures.selection.identity import add_identity
 
 SECONDS = 8.0
@@ -116,7 +115,7 @@ class _Panel:
     """The part of the picture that shows one run: the surface, drawn once, and what moves over it."""
 
     def __init__(self, relived: RelivedRound, column: int, count: int, ground: str, reach: tuple[float, float]) -> None:
-        self.relived, self.ground, self.ink, self.reach = relived, ground, GROUNDS[ground][1], reach
+        self.relived, self.ground, self.ink, self.reach = relived, ground, palette.GROUNDS[ground][1], reach
         self.left, self.width = column / count, 1 / count
 
     def paint(self, figure: Figure, tinted: bool) -> None:

@@ -12,8 +12,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from figures.films.encoders import encoder
-from figures.looks import style
-from figures.looks.palette import GROUNDS
+from figures.looks import palette, style
 
 SIZE = (9.6, 5.4)
 """Width and height of a frame, inches."""
@@ -40,7 +39,7 @@ def require_least(**options: tuple[float, int | None]) -> None:
 
 def empty(ground: str, dpi: float) -> Figure:
     """A figure of the size of a frame."""
-    return Figure(SIZE, dpi=dpi, facecolor=GROUNDS[ground][0])
+    return Figure(SIZE, dpi=dpi, facecolor=palette.GROUNDS[ground][0])
 
 
 def still(figure: Figure) -> np.ndarray:

@@ -66,7 +66,7 @@ def draw_groups(groups: Sequence[Group], names: Sequence[str], note: str, stub: 
     letters = style.width(width) / letter
     extents = [(*_extent(block), _lift(block)) for block in blocks]
     heights = [sum(rows.values()) * 0.17 + tall * 0.13 + 0.27 + 0.15 * lift for rows, tall, lift in extents]
-    lines = [line for part in note.splitlines() for line in textwrap.wrap(part, int(letters))]
+    lines = [line for sentence in note.splitlines() for line in textwrap.wrap(sentence, int(letters))]
     height = sum(heights) + 0.2 + 0.13 * len(lines)
     figure, axs = style.panels(len(blocks), 1, width=width, height=height, height_ratios=heights)
     for ax, block, end in zip(axs[:, 0], blocks, ends, strict=True):

@@ -49,20 +49,12 @@ def draw(ds: xr.Dataset) -> Figure:
     columns = min(3, count) if count != 4 else 2
     rows = -(-count // columns)
     wide = style.WIDE if columns > 1 else style.NARROW
-    figure, axs = style.panels(
-        rows,
-        columns,
-        width=wide,
-        height=2.1 * rows + 0.6,
-        stacked=2 if count > 4 else 1,
-        cell=0.7 if count > 4 else None,
-    )
-    words = [str(panel).split(", ") for panel in ds.panel.values]
-    shared = set(words[0]).intersection(*words[1:]) if count > 1 else set()
-    for ax, panel, title in zip(axs.flat, ds.panel.values, words, strict=False):
+    figure, axs = style.panels(rows, columns, width=wide, height=2.1 * rows + 0.6)
+    titles = setting_text.differing_words(list(map(str, ds.panel.values)))
+    for ax, panel, title in zip(axs.flat, ds.panel.values, titles, strict=False):
         row = ds.sel(panel=panel).dropna("round", how="all", subset=["accuracy"])
         curves.curve(row, ax=ax, label=None if style.is_first(ax) else "", linewidth=1.0)
-        ax.set_title(style.literal(", ".join(word for word in title if word not in shared)), fontsize=style.small())
+        ax.set_title(style.literal(title), fontsize=style.small())
     for ax in axs.flat[count:]:
         ax.set_axis_off()
     return style.key(figure, axs.flat[:count], title=curves.band(ds), columns=5 if columns > 1 else 2)

@@ -16,7 +16,6 @@ from drift.runs.run import Run
 from figures.axes import curves, method_looks
 from figures.gallery import _runs, _stack
 from figures.looks import palette, style
-from figures.looks.look import current
 from figures.selection.lines import differences, lines
 
 NEEDS = "runs of any methods and settings"
@@ -91,21 +90,11 @@ def draw(ds: xr.Dataset) -> Figure:
     for index, name in enumerate(map(str, ds.name.values)):
         method = name.partition(",")[0]
         same = [str(other).partition(",")[0] for other in ds.name.values[:index]].count(method)
-        look = {"color": style.colour(method), "linestyle": style.dash(method, same)}
-        dots = method_looks.line_look(method) | look | {"label": labels[name]}
+        look = method_looks.line_look(method) | {"linestyle": style.dash(method, same), "label": labels[name]}
         if mark := _MARKERS[same // len(palette.DASHES)]:
-            dots |= {"marker": mark, "markersize": 3, "markevery": 0.13}
-        values = ds.value.values[ds.group.values == name]
-        curves.remark_gaps(values)
-        mean = ds.group_mean.sel(name=name)
-        finite = np.isfinite(mean.values)
-        x = ds["round"].values[finite]
-        if len(values) > 1 and ds.attrs["seeds"] == "lines":
-            ax.plot(ds["round"].values, values.T, linewidth=0.5, alpha=0.4, **look)
-        if ds.attrs["seeds"] == "interval":
-            low, high = (ds[f"group_{end}"].sel(name=name).values[finite] for end in ("low", "high"))
-            ax.fill_between(x, low, high, color=look["color"], alpha=0.18, linewidth=0)
-        ax.plot(x, mean.values[finite], **dots | ({"marker": "o", "markersize": 3} if len(x) == 1 else {}))
+            look |= {"marker": mark, "markersize": 3, "markevery": 0.13}
+        values = ds.value.isel(run=ds.group.values == name).rename(run="seed")
+        curves.line_with_band(values, ax=ax, over="round", smooth=0, seeds=ds.attrs["seeds"], **look)
     if ds.attrs["reference"]:
         curves.mark_level(ax)
     if curves.is_logarithmic(ds.value, quantity(ds.attrs["number"]).log and not ds.attrs["reference"]):
@@ -113,15 +102,7 @@ def draw(ds: xr.Dataset) -> Figure:
     against = f"\nminus that of {style.label(ds.attrs['reference'])}" if ds.attrs["reference"] else ""
     label = ds.value.attrs.get("long_name", ds.attrs["number"]).removeprefix("difference of ") if against else ""
     style.name_axes(ax, "round", f"{label}{against}" if against else style.text(ds.value))
-    sizes = [int((ds.group.values == name).sum()) for name in ds.name.values]
-    shown = f"bands: {INTERVAL} of the mean of" if ds.attrs["seeds"] == "interval" else "thin lines:"
-    if max(sizes) > 1:
-        current().remark(f"{shown} {_span(sizes)} seeds")
     return style.key(figure, [ax], columns=3, title=curves.band(ds))
-
-
-def _span(sizes: Sequence[int]) -> str:
-    return str(max(sizes)) if min(sizes) == max(sizes) else f"{min(sizes)} to {max(sizes)}"
 
 
 def _labels(names: Sequence[str]) -> dict[str, str]:

@@ -15,7 +15,7 @@ from figures import papers
 from figures.axes import colour_bars
 from figures.gallery import _planes, _runs, _stack
 from figures.looks import look, style
-from figures.selection import partition_text, run_selection
+from figures.selection import partition_text, run_selection, setting_text
 
 NEEDS = "runs of any methods and settings with three or more clients per round, that kept the clients of some rounds"
 
@@ -78,7 +78,7 @@ def draw(ds: xr.Dataset) -> Figure:
     kinds = [kind for name in names for kind in (*[name if own_levels else ""] * (COLUMNS - 1), f"globals of {name}")]
     options: dict[str, Any] = {"kinds": kinds, "beside": not close, "names": False}
     _planes.maps(figure, list(axs.flat), _planes.short_marks(planes), variable, **options)
-    for index, (row, name) in enumerate(zip(axs, _differing(names), strict=True)):
+    for index, (row, name) in enumerate(zip(axs, setting_text.differing_words(names), strict=True)):
         shown = planes[index * COLUMNS : (index + 1) * COLUMNS]
         for ax, plane, first in zip(row, shown, planes[:COLUMNS], strict=True):
             ax.set(xlabel="", ylabel="")
@@ -116,13 +116,6 @@ def _need_own_levels(planes: Sequence[xr.Dataset], variable: str) -> bool:
     ]
     common_span, *spans = [float(np.ptp(np.log(scale) if log and scale[0] > 0 else scale)) for scale in levels]
     return min(spans) < 0.5 * common_span
-
-
-def _differing(names: Sequence[str]) -> list[str]:
-    """Names of rows without what all of them have; it stands below the figure."""
-    words = [name.split(", ") for name in names]
-    rest = [[word for word in own_words if not all(word in other for other in words)] for own_words in words]
-    return [", ".join(own_words) for own_words in rest] if all(rest) else list(names)
 
 
 COLUMNS = 4

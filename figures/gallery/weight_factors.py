@@ -1,7 +1,7 @@
 """Correlation of the learned client weights with data size and class balance (FedLAW paper, Table 11)."""
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import xarray as xr
@@ -16,6 +16,7 @@ from figures.gallery import _runs, _stack, _table_figure
 from figures.looks import style
 from figures.selection import run_selection
 from figures.selection.groups import grouped, settings
+from figures.selection.setting_text import differing_words
 
 NEEDS = "runs of a method that learns client weights, such as FedLAW (not GWS), of any settings; four clients or more"
 
@@ -70,21 +71,15 @@ def draw(ds: xr.Dataset) -> Figure:
             values = ds.printed.sel(factor=factor).values
             look = {"marker": "s", "s": 16, "facecolors": "none", "edgecolors": _table_figure.PALE, "zorder": 4}
             ax.scatter(values, np.arange(len(values)), label="printed in the paper", **look)
-    names = [textwrap.fill(name, 20 if style.is_narrow() else 200) for name in _differing(ds.name.values)]
+    runs = [str(name) for name in ds.name.values if ", " in str(name)]  # pools come last
+    names = [*differing_words(runs), *map(str, ds.name.values[len(runs) :])]
+    names = [textwrap.fill(name, 20 if style.is_narrow() else 200) for name in names]
     axs[0, 0].set_yticks(range(ds.sizes["sample"]), names)
     style.key(figure, axs[0])
     interval = f"{100 * ds.attrs['confidence']:g} % interval"
     about = f"Pearson correlation with the weight and its {interval} (clear, filled: without 0)"
     figure.supxlabel(textwrap.fill(about, 50 if style.is_narrow() else 200), fontsize=style.small())
     return figure
-
-
-def _differing(names: Iterable[object]) -> list[str]:
-    """Names of rows without the words that all runs have, which stand below the figure."""
-    rows = [str(name).split(", ") for name in names]
-    runs = [row for row in rows if len(row) > 1]
-    shared = set(runs[0]).intersection(*runs[1:]) if len(runs) > 1 else set()
-    return [", ".join([word for word in row if word not in shared] or row) for row in rows]
 
 
 _FACTORS = {"size": "data size DS", "balance": "class balance HD", "product": r"DS $\times$ HD"}

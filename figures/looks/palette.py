@@ -97,7 +97,7 @@ def colour(name: str) -> str:
 
 
 def _other_shade(colour: str) -> str:
-    channels = red, green, blue = [int(colour[place : place + 2], 16) for place in (1, 3, 5)]
+    channels = red, green, blue = [int(colour[first : first + 2], 16) for first in (1, 3, 5)]
     towards, share = (255, 0.4) if 2 * red + 7 * green + blue < DARK else (0, 0.45)
     return "#" + "".join(f"{round(channel + share * (towards - channel)):02x}" for channel in channels)
 

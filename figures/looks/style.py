@@ -97,9 +97,9 @@ def styled(draw: Callable[Inputs, Result]) -> Callable[Inputs, Result]:
     def wrapper(*args: Inputs.args, **options: Inputs.kwargs) -> Result:
         drawing = look.current()
         with nullcontext(drawing) if drawing.going_on else look.drawing(drawing.look), context():
-            drawn = draw(*args, **options)
-            stand_out([drawn] if isinstance(drawn, Axes) else [])
-            return drawn
+            result = draw(*args, **options)
+            stand_out([result] if isinstance(result, Axes) else [])
+            return result
 
     return wrapper
 
@@ -209,24 +209,18 @@ def save(figure: Figure, stem: str | Path, formats: Sequence[str] = ("pdf", "png
             with context(), without_transparency(figure) if name == "eps" else nullcontext():
                 figure.savefig(aside, format=name, metadata=_EMPTY[name])
             figure.set_layout_engine("none")
-            if name in _REWRITTEN:
-                aside.write_text(_REWRITTEN[name](aside.read_text(encoding="utf-8")), encoding="utf-8")
+            if name in ("svg", "eps"):
+                aside.write_text(_reproducible(aside.read_text(encoding="utf-8")), encoding="utf-8")
             os.replace(aside, path)
     finally:
         figure.set_layout_engine(engine or "none")
     return [Path(f"{stem}.{name}") for name in formats]
 
 
-def _numbered(svg: str) -> str:
-    """The SVG with numbered clip paths; matplotlib's names depend on the last bits of places, which vary."""
+def _reproducible(text: str) -> str:
+    """An SVG with numbered clip paths, as matplotlib's names depend on last bits of places; an EPS without a date."""
     numbers: dict[str, int] = {}
+    text = re.sub(r"%%(Title|CreationDate):.*\n", "", text)
     return re.sub(
-        r'(id="|url\(#)(p[0-9a-f]{10})\b', lambda at: f"{at[1]}p{numbers.setdefault(at[2], len(numbers))}", svg
+        r'(id="|url\(#)(p[0-9a-f]{10})\b', lambda at: f"{at[1]}p{numbers.setdefault(at[2], len(numbers))}", text
     )
-
-
-_REWRITTEN: dict[str, Callable[[str], str]] = {
-    "svg": _numbered,
-    "eps": lambda text: re.sub(r"%%(Title|CreationDate):.*\n", "", text),
-}
-"""What is changed in files, by format."""

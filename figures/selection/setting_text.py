@@ -99,3 +99,11 @@ def sort_rows(rows: Iterable[str]) -> list[str]:
     names = set(rows)
     bases = palette.order(map(base, names))
     return sorted(names, key=lambda row: (bases.index(base(row)), row != base(row)))
+
+
+def differing_words(names: Sequence[str]) -> list[str]:
+    """Names made of words and commas, without the words that all have; as they are where one would be empty."""
+    words = [name.split(", ") for name in names]
+    shared = set(words[0]).intersection(*words[1:]) if len(words) > 1 else set()
+    rest = [", ".join(word for word in own_words if word not in shared) for own_words in words]
+    return rest if all(rest) else list(names)

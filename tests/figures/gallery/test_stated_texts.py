@@ -176,7 +176,7 @@ def _group_runs(sizes, seeds):
     return numbers_rounds._with_means(ds).assign_attrs(seeds=seeds, reference="", number="loss"), table
 
 
-@pytest.mark.parametrize(("sizes", "stated"), [({"fedavg": 3, "ima": 1}, "1 to 3"), ({"fedavg": 5, "ima": 5}, "5")])
+@pytest.mark.parametrize(("sizes", "stated"), [({"fedavg": 3, "ima": 1}, "3"), ({"fedavg": 5, "ima": 5}, "5")])
 def test_numbers_over_rounds_name_their_seeds_and_draw_them(sizes, stated):
     ds, table = _group_runs(sizes, "lines")
     figure = numbers_rounds.draw(ds)
@@ -185,7 +185,7 @@ def test_numbers_over_rounds_name_their_seeds_and_draw_them(sizes, stated):
     several = np.repeat([count > 1 for count in sizes.values()], list(sizes.values()))
     assert thin == table[several].tolist()
     figure = numbers_rounds.draw(ds.assign_attrs(seeds="interval"))
-    assert f"bands: 95 % t interval of the mean of {stated} seeds" in titles(figure)
+    assert f"mean and 95 % t interval of {stated} seeds" in titles(figure)
     assert not [line for line in figure.axes[0].lines if line.get_linewidth() == 0.5]
 
 
@@ -196,7 +196,7 @@ def test_numbers_over_rounds_are_smoothed_as_other_curves_are(reference):
         figure = numbers_rounds.draw(ds.assign_attrs(reference=reference))
     part.require_taken("numbers-rounds")
     means = np.column_stack([table[:, :2].mean(1), table.mean(1), table[:, 1:].mean(1)])
-    *thin, mean = (line.get_ydata() for line in figure.axes[0].lines[:4])
+    mean, *thin = (line.get_ydata() for line in figure.axes[0].lines[:4])
     np.testing.assert_allclose(thin, means)
     np.testing.assert_allclose(mean, means.mean(0))
     assert figure.axes[0].get_ylabel().startswith("loss")
