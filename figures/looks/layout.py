@@ -90,8 +90,9 @@ def panels(
             columns' width.
         stacked: Panels side by side in a narrow figure; by default two of four or more.
         turned: Rows and columns change places in a narrow figure.
-        cell: Height of a panel, as a part of its width, in a narrow figure; by default 0.38 of a whole column. Panels
-            are lower where they would be taller than a page together, and more stand side by side.
+        cell: Height of a panel, as a part of its width, in a narrow figure; by default 0.38 of a whole column, or
+            0.9 of panels side by side. They are lower where they would be taller than a page together, and more stand
+            side by side.
         options: Passed to `Figure.subplots`.
     """
     drawing, inches = look.current(), _width(width)
@@ -102,7 +103,7 @@ def panels(
         least = 1 + (count > 3 and cell is None) if stacked is None else stacked
         across = rows if turned else max(least, math.ceil(count / ((PAGE - KEY) // LOWEST)))
         down = math.ceil(count / across)
-        tall = 0.38 * NARROW if cell is None else cell * inches / across
+        tall = 0.38 * NARROW if cell is None and across == 1 else (cell or 0.9) * inches / across
         usual = down * (tall + 0.3) + KEY
         options = {name: value for name, value in options.items() if value is True}
     elif columns == 1 and inches > 1.2 * width:

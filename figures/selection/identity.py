@@ -37,7 +37,7 @@ def add_identity(ds: xr.Dataset, shown: Sequence[Run], runs: Sequence[Run], opti
     seeds = _shortened(_distinct(map(seed_text, sorted(shown, key=lambda run: run.experiment.seed))))
     texts = {
         "methods": join_names(list(map(palette.label, palette.order(run.label for run in shown))), 8),
-        "data": join_names(_distinct(run.task_name for run in shown)),
+        "data": join_names(_distinct(run.task_name for run in shown), between="; "),
         "partition": _partitions(shown),
         "seeds": join_names(seeds, 6),
         "rounds": _rounds(ds, shown),

@@ -24,6 +24,10 @@ def test_the_cohort_is_stated_once_where_it_is_that_of_all_partitions(monkeypatc
     assert identity._partitions(texts) == line
 
 
+def test_data_and_models_of_several_runs_are_told_from_each_other(numbers):
+    assert numbers("accuracy-table").attrs["identity_data"].startswith("blobs, linear; ")
+
+
 def test_four_successive_seeds_are_a_range():
     assert identity._shortened(["3", "4", "5", "6"]) == ["3 to 6"]
     for seeds in (["0", "1", "2"], ["0", "1", "2", "4"], ["not said", "1", "2", "3"]):
