@@ -83,10 +83,13 @@ def average_nearer(run: Run) -> float:
     """How far beyond the middle of the last global model (0) and the mean (1) the minimum of their line lies.
 
     Positive where it is nearer to the mean. It grows on beyond the mean, unlike the difference of both distances. A
-    minimum beyond an end of the scanned line counts as that end, -1 or 1.
+    minimum beyond an end of the scanned line counts as that end, -1 or 1. NaN where the loss is not finite, or equally
+    low in two places.
     """
     line = run.cached(average_line)
+    lowest = line["t"].values[line["loss"].values == np.nanmin(line["loss"].values, initial=np.inf)]
+    if len(lowest) != 1:
+        return float("nan")
     minimum = fitted_minimum(line)
-    lowest = float(line["t"][int(np.nanargmin(line["loss"].values))])
-    end = float(line["t"].max() if lowest > 0.5 else line["t"].min())
+    end = float(line["t"].max() if lowest[0] > 0.5 else line["t"].min())
     return (end if minimum.state == "edge" else minimum.at["t"]) - 0.5

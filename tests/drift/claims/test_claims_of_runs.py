@@ -118,6 +118,12 @@ def test_the_place_of_the_minimum_grows_on_beyond_the_average_up_to_the_end_of_t
     assert ima.average_nearer(SimpleNamespace(cached=lambda analysis: line)) == pytest.approx(place)
 
 
+@pytest.mark.parametrize("loss", [[np.nan] * 41, [np.inf] * 41, [0.0] * 41, [np.nan] * 20 + [1.0] * 21])
+def test_a_line_without_a_lowest_place_has_no_nearer_minimum(loss):
+    line = xr.Dataset({"loss": ("t", loss)}, {"t": np.linspace(-0.5, 1.5, 41)})
+    assert np.isnan(ima.average_nearer(SimpleNamespace(cached=lambda analysis: line)))
+
+
 def test_a_run_without_accuracy_is_said_in_a_plain_line(runs):
     (claim,) = [one for one in claims("fedeve") if one.name == "fedeve-accuracy"]
     without = [
