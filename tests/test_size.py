@@ -27,7 +27,7 @@ SILENT = {
 ROOMS = {
     "drift": 25,
     "drift/analyses": 5805,
-    "drift/claims": 1350,
+    "drift/claims": 1355,
     "drift/config": 1000,
     "drift/diagnosis": 495,
     "drift/engines": 580,
@@ -52,7 +52,7 @@ ROOMS = {
     "figures/gallery": 5085,
     "figures/interactive": 525,
     "figures/looks": 730,
-    "figures/page": 1650,
+    "figures/page": 1645,
     "figures/papers": 185,
     "figures/pictures": 340,
     "figures/selection": 805,

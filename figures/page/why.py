@@ -65,10 +65,8 @@ def lowest_words(run: Run, lowest: Lowest) -> str:
         return f"No weights of sum 1 with a lower loss than the round's own, {recorded}{unit}, were found."
     change = with_error(-lowest.gain, lowest.error, unit)
     sought = f"The best weights of sum 1 found have a loss of {best}{unit} on {lowest.samples:,} samples"
-    own = (
-        f"the round's own {recorded}. Weights found on one half of them change the loss of the other half by {change}."
-    )
-    return f"{sought}; {own}"
+    halves = f"Weights found on one half of them change the loss of the other half by {change}."
+    return f"{sought}; the round's own {recorded}. {halves}"
 
 
 def end_words(run: Run, record: Round) -> str:
@@ -110,8 +108,8 @@ def _client(run: Run, mean: str, cohort: Sequence[dict[str, Any]], unit: str) ->
         return _sentence("The effect of single clients is not known: no loss is finite.", "", "Counterfactual")
     effect = lambda client: float(client["cost"])  # noqa: E731
     helpful, harmful = min(known, key=effect), max(known, key=effect)
-    harms = [one for one in known if is_clear(one["cost"], one["cost_error"], len(known))]
-    helps = [one for one in known if is_clear(-one["cost"], one["cost_error"], len(known))]
+    harms = [client for client in known if is_clear(client["cost"], client["cost_error"], len(known))]
+    helps = [client for client in known if is_clear(-client["cost"], client["cost_error"], len(known))]
     most = f"client {harmful['id']} most: {with_error(harmful['cost'], harmful['cost_error'], unit)}"
     if harms:
         worst = max(harms, key=effect)
