@@ -85,6 +85,7 @@ def test_the_linter_finds_maps_above_their_scale():
 
 def test_the_linter_finds_figures_taller_than_a_page():
     with style.context():
-        figure, axs = style.panels(1, 1, width=3.3, height=12.0)
+        figure, axs = style.panels(1, 1, width=3.3)
         axs[0, 0].plot([0, 1], [1, 2])
+        figure.set_figheight(12.0)
     assert lint(figure) == ["12.0 inches tall"]
