@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from figures.commands.opening import HERE, RunSource
-from figures.commands.options import Json, Memory, RunNames, Workers, several
+from figures.commands.options import Integer, Json, Memory, RunNames, Workers, several
 from figures.commands.requirements import require_file
 from figures.texts import console
 
@@ -34,7 +34,7 @@ class Landscapes:
             hours. The page leaves out figures that need all samples if it uses fewer.
     """
 
-    round: int | None = None
+    round: Integer | None = None
     samples: Annotated[str, Parameter(metavar="INT|all", validator=_number_or_all)] = "1000"
 
 
