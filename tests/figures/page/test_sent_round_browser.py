@@ -102,9 +102,8 @@ def test_the_best_weights_and_those_of_the_round_stand_side_by_side(sent, opened
     slider = page.locator("#stage .weights input[type=range]").first
     slider.fill("0.9")
     slider.dispatch_event("change")
-    page.wait_for_function(f"() => [...{VIEW}.asks.entries.values()].every(one => !one.pending)")
-    assert "Evaluated exactly by this page" in page.text_content("#stage .weights")
-    assert page.text_content("#stage .what-if") != said
+    page.wait_for_function("said => document.querySelector('#stage .what-if').textContent !== said", arg=said)
+    page.wait_for_selector("#stage .weights:has-text('Evaluated exactly by this page')")
 
 
 @pytest.mark.parametrize("against", [None, 0])
