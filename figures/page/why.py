@@ -110,7 +110,8 @@ def _client(run: Run, mean: str, cohort: Sequence[dict[str, Any]], unit: str) ->
     helpful, harmful = min(known, key=effect), max(known, key=effect)
     harms = [client for client in known if is_clear(client["cost"], client["cost_error"], len(known))]
     helps = [client for client in known if is_clear(-client["cost"], client["cost_error"], len(known))]
-    most = f"client {harmful['id']} most: {with_error(harmful['cost'], harmful['cost_error'], unit)}"
+    stated = lambda client: with_error(client["cost"], client["cost_error"], unit)  # noqa: E731
+    most = f"client {harmful['id']} most: {stated(harmful)}"
     if harms:
         worst = max(harms, key=effect)
         text = f"C{_named(run, worst)[1:]} {_verb('harms', worst, harmful, mean)}: without it the loss would be lower."
@@ -118,15 +119,14 @@ def _client(run: Run, mean: str, cohort: Sequence[dict[str, Any]], unit: str) ->
             fall = " to ".join(alike([worst["own_before"], worst["own_after"]], 3))
             text += f" Its training takes the loss on its own samples from {fall}."
         text += "" if worst is harmful else f" Whether others harm it is not clear ({most})."
-        return _sentence(text, with_error(worst["cost"], worst["cost_error"], unit), "Counterfactual")
+        return _sentence(text, stated(worst), "Counterfactual")
     most = f" ({most})" if effect(harmful) > 0 else ""
     if helps:
         best = min(helps, key=effect)
         text = f"C{_named(run, best)[1:]} {_verb('helps', best, helpful, mean)}. No client clearly harms it{most}."
-        return _sentence(text, with_error(best["cost"], best["cost_error"], unit), "Counterfactual")
+        return _sentence(text, stated(best), "Counterfactual")
     text = f"No client clearly harms {mean}{most}, and none clearly helps it."
-    number_of_most = with_error(harmful["cost"], harmful["cost_error"], unit) if most else ""
-    return _sentence(text, number_of_most, "Counterfactual")
+    return _sentence(text, stated(harmful) if most else "", "Counterfactual")
 
 
 def _verb(verb: str, client: dict[str, Any], largest: dict[str, Any], mean: str) -> str:
