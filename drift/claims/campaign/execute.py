@@ -142,13 +142,15 @@ def _lane(
         return seconds is not None and time.process_time() - begin >= seconds
 
     for units in sets:
-        diverged: set[str] = set()
-        for index, unit in enumerate(units):
+        diverged, anew = set[str](), dict[Unit, bool]()
+        for index, unit in [*enumerate(units)] * 2:  # a run may be asked only after a later one has its results
             if spent():
                 return
-            short = lacking(
-                units, _files_of(units, folders.files)
-            )  # a run may be asked only after another one has its results
+            short = lacking(units, _files_of(units, folders.files))
+            todo = unit in short or not _file(unit, folders).exists()
+            if unit in anew and (anew[unit] or not todo):
+                continue
+            anew[unit] = todo
             try:
                 result = _train(unit, units[index + 1 :], folders, device, spent, report, unit in short)
             except Diverged as reason:  # an outcome, which the same command would only meet again
@@ -156,7 +158,7 @@ def _lane(
                 diverged.add(unit.experiment.slug)
             except (ValueError, LookupError, RuntimeError) as reason:  # the other runs go on
                 result = UnitResult(unit, "failed", " ".join(str(reason).split()))
-            if result.state == "recorded" and (unit in short or not _file(unit, folders).exists()):
+            if result.state == "recorded" and todo:
                 report(f"{unit.item.name}, seed {unit.seed}: measuring its rounds for claims, beyond any budget")
             record_finished(units, folders, diverged)
             yield result

@@ -84,8 +84,9 @@ def test_a_run_without_a_critical_point_lacks_nothing(tmp_path):
     assert set().union(*recorded(plan.sets(), where.files).values()) == set()
 
 
-def test_a_pair_whose_files_both_lack_a_result_waits_and_is_measured_again_where_folders_are_lost(tmp_path):
-    rows = [{"set": [f"method={name}"], "seeds": 1, "minutes": 6} for name in ("fedavg", "swa", "lss")]
+@pytest.mark.parametrize("order", [("fedavg", "swa", "lss"), ("lss", "swa", "fedavg")])
+def test_a_pair_whose_files_both_lack_a_result_waits_and_is_measured_again_where_folders_are_lost(tmp_path, order):
+    rows = [{"set": [f"method={name}"], "seeds": 1, "minutes": 6} for name in order]
     claimed = {"paper": "lss", "claims": ["lss-robust"], "set": ["rounds=2"], "rows": rows}
     plan, where = small_plan(tmp_path, **claimed), places(tmp_path)
     list(execute(plan.sets(), where))
