@@ -54,7 +54,6 @@ NOT_RUN = {
         "fedscape train",
     ): "hours; tests/drift/claims/test_settings.py reads the same experiments",
     ("docs/results-settings.md", "fedscape pretrain"): "minutes; tests/figures/commands/test_pretrain.py",
-    ("docs/results-settings.md", "fedscape reproduce"): "hours; tests/drift/claims/test_campaign.py",
     ("docs/results.md", "fedscape claims --files"): "needs the files; tests/drift/claims/test_evidence.py",
     ("docs/results.md", "fedscape figures draw settings-rounds"): "its own tests draw it",
     ("docs/diagnosis.md", "fedscape diagnose"): "seconds; tests/figures/commands/test_diagnose.py",

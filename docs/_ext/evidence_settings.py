@@ -109,12 +109,11 @@ def _labels(item: PlanItem) -> set[str]:
 
 
 def _commands(item: PlanItem) -> str:
-    """The command of the first row, the settings of the others, which take its place, and what repeats all of it."""
+    """The command of the first row, and the settings of the others, which take its place."""
     first, *others = [" ".join(map(shlex.quote, row.set)) for row in item.rows]
     command = shlex.join(["fedscape", "train", item.experiment, "--set", *item.set])
     lines = [item.prepare] if item.prepare else []
     lines.append(" ".join(filter(None, [command, first, f"seed={item.first_seed}"])))
-    lines.append(f"fedscape reproduce --item {item.name} --files again")
     told = f'<a id="{item.name}-command"></a>Command:\n\n```bash\n' + "\n".join(lines) + "\n```"
     named = ", ".join(f"`{other or 'nothing'}`" for other in others)
     place = f"In place of `{first}`" if first else "Other rows"

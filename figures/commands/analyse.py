@@ -76,8 +76,8 @@ def analyse(
             -1, or FIRST:LAST; only for an analysis of one round. By default the last one, or that of --set round=N.
         tidy: How .csv is written: --wide has a column per number, as pandas and spreadsheets take it; --tidy has a row
             per value with its variable and units.
-        metric: Function of your own, (outputs, targets) -> one value per sample, that planes and lines are evaluated
-            with in addition to the loss. May be repeated. By default none.
+        metric: Function of your own, (outputs, targets) -> one value per sample, to evaluate on planes and lines in
+            addition to the loss. May be repeated. By default none.
     """
     known = registered()
     if name not in known:  # what is built in comes first

@@ -8,7 +8,7 @@ HELP = """Loss landscapes and client drift of federated learning: train, store e
 
 Start with `fedscape demo`. `fedscape COMMAND --help` lists the arguments of a command. All commands accept three more
 options: `--debug` shows the traceback of an error. `--trust FILE.py:CLASS` (or MODULE:FUNCTION) allows runs to use that
-code of yours. `--set metrics.accuracy=test_acc` says which recorded number is the accuracy.
+code of yours. `--set metrics.accuracy=test_acc` names the recorded number that is the accuracy.
 """
 
 CODES = """Exit codes: 0 done; 2 a mistake or a problem, one line on stderr; 1 an error in fedscape, with its traceback;

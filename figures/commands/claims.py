@@ -48,8 +48,8 @@ def claims(
 ) -> None:
     """Check the papers' claims on runs: effect, interval over seeds, and a verdict.
 
-    The 95 % t interval is over paired differences, one per seed. The margin is a column of the table. For a claim of a
-    difference, the verdict is the first that applies:
+    The effect is the mean of one paired difference per seed, with its 95 % t interval. The margin is a column of the
+    table. For a claim of a difference, the verdict is the first that applies:
 
     - too few: fewer than three seeds
     - differs: the interval excludes the paper's effect and all values within the margin of it
@@ -64,11 +64,11 @@ def claims(
     margin. If the paper prints no effect, a claim that holds is "sign agrees" or "no less".
 
     "p, Holm" is adjusted for all tests that could decide a claim: of all papers with --files, of the named papers for
-    runs. Questions across the papers are adjusted on their own, and have no direction. Only the files of a campaign
-    (fedscape reproduce) are compared with the paper's effects, since an effect belongs to a setting: "same setting?"
-    counts in how many choices a row departs from it. Added seeds were trained after others were seen. --claim also
-    prints the claim in words and the command that repeats its runs. --json also has the claim's figure and, if it is
-    not tested, the reason.
+    runs. Questions across the papers claim no direction, and are adjusted among themselves. An effect belongs to a
+    setting, so only the files of a campaign (fedscape reproduce) are compared with the paper's effects: "same setting?"
+    counts the choices that differ from the paper's. "Added" seeds were trained after the results of others were seen.
+    --claim also prints the claim in words and the command that repeats its runs. --json also has the claim's figure
+    and, if it is not tested, the reason.
 
     Example: `fedscape claims runs --paper ima`
 

@@ -31,9 +31,8 @@ def import_(
 
     Without --pattern, fedscape looks for round_000/global.pt, round_000/client_7.pt and so on. A file sizes.json in the
     folder may list the number of samples of each client. Name model and data by --model and --dataset, or by --task.
-    Without them the run has models only, and every analysis of its loss needs --task. Describe the training by --set:
-    with the settings of fedscape train if you give --dataset, else by method.name, data, partition, seed or other
-    names.
+    Without them the run has models only, and every analysis of its loss needs --task. --set describes the training:
+    with --dataset by the settings of fedscape train, otherwise by method.name, data, partition, seed or other names.
 
     Example: `fedscape import checkpoints --model mlp --dataset mnist --dry-run`
 

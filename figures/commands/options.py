@@ -73,8 +73,8 @@ Task = Annotated[
     str | None,
     Parameter(
         metavar="FILE.py:FUNCTION",
-        help="Function of your own that returns a landscape.Task (model, loss, samples), used in place of the recorded "
-        "ones. By default those recorded, if any.",
+        help="Function of your own that returns a landscape.Task (model, loss, samples), to use in place of the task "
+        "of the run. By default that of the run, if it has one.",
     ),
 ]
 Json = Annotated[bool, flag("--json", help="Write the results to stdout as JSON, for programs, in place of a table.")]
@@ -98,8 +98,8 @@ Options = Annotated[
     several(
         "--set",
         "OPTION=VALUE",
-        help="Options of the analysis or figure, one or more: --set round=-1 points=21. By default its own values; if "
-        "you name an unknown option, the message lists the known ones.",
+        help="Options of the analysis or figure, one or more: --set round=-1 points=21. If you name an unknown option, "
+        "the message lists the known ones. By default its own values.",
     ),
 ]
 Workers = Annotated[

@@ -27,9 +27,9 @@ Paper = Annotated[
 
 @figures.command(name="list")
 def list_(*, paper: Paper = None, json: Json = False) -> None:
-    """List the named figures: what each shows, where the papers have it, which runs it needs and what it costs.
+    """List the named figures: what each shows, its place in the papers, the runs that it needs and its cost.
 
-    With --paper, the figures and tables of that paper in its order, each with the figure that draws it and its cost.
+    With --paper, list all figures and tables of that paper, each with the named figure that draws it and its cost.
 
     Example: `fedscape figures list --paper ima`
     """
@@ -186,7 +186,7 @@ def gallery(
 ) -> int:
     """Draw every figure that these runs allow; exit code 2 if they allow none.
 
-    A figure may draw a part of the runs, such as one method; stderr and the picture say what it leaves out.
+    A figure may draw a part of the runs, such as one method; stderr and the picture name those that it leaves out.
 
     Example: `fedscape figures gallery runs --tiny`
 

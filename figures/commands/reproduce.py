@@ -35,17 +35,17 @@ def reproduce(
 ) -> int:
     """Train the runs that test the papers' claims, most useful first, and write one small file per finished run.
 
-    A plan lists the runs with their core-hours, and how much each is worth for the claims. Runs with the largest worth
-    per core-hour come first. All of them take days: --list shows them, --budget limits them. If you stop the command,
-    give it again to resume, on any machine that has the files. A run is not trained again if its file has a number for
-    each of its claims. A run that diverges is recorded up to that round. Exit code 2 if a run failed, or gives no
-    results for its claims.
+    A plan lists the runs with their core-hours and their value for the claims. Runs with the largest value per
+    core-hour come first. All of them take days: --list shows them, --budget limits them. If you stop the command, give
+    it again to resume, on any machine that has the files. A run is not trained again if its file has a number for each
+    of its claims. A run that diverges is recorded up to that round. Exit code 2 if a run failed, or gives no results
+    for its claims.
 
     Example: `fedscape reproduce --paper ima --budget 2h --workers 2`
 
     Args:
-        budget: Core time after which no further round is trained: 2h, 90m, 30s. What claims measure on the rounds of a
-            finished run comes on top, minutes for some. By default none.
+        budget: Core time after which no further round is trained: 2h, 90m, 30s. The measurements on a finished run
+            are not counted; some take minutes. By default none.
         device: Where clients train; auto uses the GPU if its results agree with the CPU's.
         plan: TOML file of a plan of your own. By default that of fedscape.
         files: Folder of the small files with the numbers, one per finished run.

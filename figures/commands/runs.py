@@ -49,10 +49,10 @@ def runs(
     Example: `fedscape runs out/demo/runs --where method=fedavg --sort accuracy --descending`
 
     Args:
-        folder: Folders of runs, and runs. By default --runs.
+        folder: Folders of runs, or single runs. By default --runs.
         where: List only these runs: --where method=fedavg 'dataset=cifar*'. By default all.
         sort: Order by a column or number, such as loss. By default by name.
-        descending: The largest first.
+        descending: Show the largest value first.
     """
     from drift.runs.metric_names import stated
 
@@ -153,7 +153,7 @@ def verify(
     """Read every file of runs and name those that are damaged, missing or of another run; exit code 2 if there are.
 
     With --repair, fedscape removes damaged results and left-overs of stopped writes. It trains lost rounds again from
-    the round before them if that gives the same bits. It never deletes intact files. Exit code 2 if damage stays.
+    the round before them if that gives the same bits. It never deletes intact files. Exit code 2 if damage remains.
 
     Example: `fedscape verify fedavg-digits --repair`
 
