@@ -133,7 +133,7 @@ class Stage {
     state.span = spanOf(this, state.span, state.runs);
     if (!state.runs.includes(state.look)) state.look = state.runs[0] ?? "";
     state.round = this.land.nearest(before, this.land.held(state.runs), before);
-    if (state.round !== before) this.notice = `No run on the stage has ${rounds.length ? "a landscape of " : ""}round ${before}: round ${state.round}, the nearest, is shown.`;
+    if (state.round !== before) this.notice = `No run on the stage has ${rounds.length ? `a ${this.land.nothing(before, state.runs)}` : `round ${before}`}: round ${state.round}, the nearest, is shown.`;
     if (state.mix && (state.mix.run !== state.look || state.mix.round !== state.round)) state.mix = null;
   }
 
