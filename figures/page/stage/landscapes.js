@@ -31,6 +31,13 @@ class Landscapes {
   // That a round has no landscape, and why.
   lacks(round) { return this.stage.link ? `Round ${round} has no landscape: its clients were not kept.` : `This file has no ${this.nothing(round, this.stage.state.runs)}.`; }
 
+  // Says which runs are gone since the last call, and no longer once they are back.
+  gone(entries) {
+    const { stage } = this, before = new Set(stage.runs.filter(isGone).map(({ key }) => key)), gone = entries.filter((entry) => isGone(entry) && !before.has(entry.key)), [first] = gone;
+    if (first) stage.notice = `${first.note.replace(/^r/, "R")}${gone.length > 1 ? ` ${gone.length - 1} more ${gone.length > 2 ? "runs are" : "run is"} gone too.` : ""}`;
+    else if (entries.some((entry) => before.has(entry.key) && !isGone(entry))) stage.notice = "";
+  }
+
   // Forgets what was shown of runs that other runs took the place of, under their names; says of which.
   replaced(entries) {
     const { stage } = this, names = new Set();

@@ -80,9 +80,9 @@ class Stage {
     link.on("scene", (value) => {
       const { runs: changed, keys, problems, ...rest } = value, none = !this.rounds.length;
       Object.assign(this.scene, rest);
+      this.land.gone(changed);
       this.take(changed);
-      if (keys) this.runs = keys.map((key) => this.runs.find((run) => run.key === key)).filter(Boolean);
-      Object.assign(this, problems && { problems }).asks.forget(changed.map(({ key }) => this.runs.find((run) => run.key === key)));
+      Object.assign(this, keys && { runs: keys.map((key) => this.runs.find((run) => run.key === key)).filter(Boolean) }, problems && { problems }).asks.forget(changed.map(({ key }) => this.runs.find((run) => run.key === key)));
       if (!this.runs.length) return this.render();
       const first = beginning(this).state; // as long as nothing was selected, the last round that is read is shown
       if (none) { if (this.address.read()) this.settle(); else this.begin(); } // the first rounds
