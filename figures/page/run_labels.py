@@ -20,7 +20,9 @@ def run_labels(methods: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]]
     """
     labels, task = [], [(name, values) for name, values in rows if name in TASK]
     firsts = [
-        ", ".join([method, *(_words(name, values[index]) for name, values in task if 0 < len(values[index]) <= LONGEST)])
+        ", ".join(
+            [method, *(_words(name, values[index]) for name, values in task if 0 < len(values[index]) <= LONGEST)]
+        )
         for index, method in enumerate(methods)
     ]
     for index, first in enumerate(firsts):
