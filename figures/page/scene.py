@@ -23,6 +23,7 @@ from figures.looks import palette
 from figures.page.configuration import configuration
 from figures.page.packed import packed
 from figures.page.run_labels import run_labels
+from figures.page.shown_rounds import least_clients
 from figures.selection.groups import told_apart, written_name
 from figures.selection.identity import seed_text
 from landscape.results.parsed_text import from_toml
@@ -54,7 +55,8 @@ def scene(grouped: Mapping[str, list[Run]], detail: Detail, last: Callable[[list
         title, classes, unit (of losses), last (what an accuracy is the mean of), series (words, unit and whether the
         axis is logarithmic, by name), terms (meanings by term), colours (256 x 3 bytes each in base64: values,
         differences), relief (constants of its light and camera), levels (their number), and runs: key, label, full
-        (the label with all settings), colour, dash, seeds, settings in which runs differ, rounds, and their detail.
+        (the label with all settings), colour, dash, seeds, settings in which runs differ, rounds, maps (whether
+        its rounds have three clients), data (another text for other data), and their detail.
     """
     differing = configuration(grouped)["differing"]["rows"] if grouped else []
     first = [group[0] for group in grouped.values()]
@@ -94,6 +96,8 @@ def _run(name: str, group: list[Run], variant: int) -> dict[str, Any]:
         "dash": [] if style == "-" else list(style[1]),
         "seeds": list(map(seed_text, group)),
         "rounds": run.rounds(),
+        "maps": least_clients(run) > 2,
+        "data": f"{run.data_name} {run.experiment.task.dataset_options}",
     }
 
 

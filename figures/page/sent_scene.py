@@ -44,6 +44,7 @@ def sent(start: Start, failed: Failed) -> Detail:
             **curves(group, _number),
             "events": events(run, run.cached(coherence).coherence, lost),
             "note": missing(run),
+            "state": "complete" if lost is None else "diverged",
             "names": [{"name": member.name, "seed": seed_text(member)} for member in group],
             "path": or_why(partial(_path, run, start.how["samples"]), f"path of {run.name}", failed),
             "shown": {index: or_why(compute, f"{title} {index}", failed) for index, compute in shown.items()},

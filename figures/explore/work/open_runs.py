@@ -174,7 +174,7 @@ class OpenRuns:
         if entry.stamp == before or before is None:
             return
         if entry.stamp[0] is None:
-            entry.problem = f"run {name} is gone: {entry.folder} has no run.json any more."
+            entry.problem = f"run {name} is gone: {entry.folder} was deleted or moved. Put it back to see it again."
             changes.gone.add(name)
             return
         if entry.stamp[0] != before[0]:

@@ -16,12 +16,12 @@ const ADDRESS_BAR = {
 
 const decoded = (text) => { try { return decodeURIComponent(text); } catch { return text; } };
 
-// What is not in an address, as readAddress has it: what a file begins with; else the first and the suggested or best run that did not diverge, in the last
-// round that has a landscape, and `past`, a line where a run that diverged would come first.
+// What is not in an address, as readAddress has it: what a file begins with; else the first and the suggested or best run of its data that did not diverge, of those that
+// have a map where any has one, in the last round of the first, and `past`, a line where a run that diverged would come first.
 function beginning(stage) {
   const { land, scene } = stage, suggested = (scene.suggested || []).map((key) => stage.runs.find((run) => run.key === key)).filter(Boolean), runs = suggested.length ? suggested : stage.runs;
-  const able = runs.filter((run) => land.rounds(run).length), sound = able.filter((run) => run.state !== "diverged"), first = sound[0] || able[0] || runs[0];
-  const best = [...(sound.length ? sound : able)].sort((a, b) => (b.accuracy ?? -1) - (a.accuracy ?? -1)).find((run) => run !== first);
+  const able = [[runs, "mapped"], [stage.runs, "mapped"], [runs, "rounds"]].map(([some, kind]) => some.filter((run) => land[kind](run).length)).find((some) => some.length) || [], sound = able.filter((run) => run.state !== "diverged"), first = sound[0] || able[0] || runs[0];
+  const best = [...(sound.length ? sound : able)].sort((a, b) => (b.accuracy ?? -1) - (a.accuracy ?? -1)).find((run) => run !== first && run.data === first.data);
   const shown = [first, best].filter(Boolean), rounds = shown.length ? land.rounds(first) : [];
   const state = { ...blank(stage), round: rounds.length ? rounds[rounds.length - 1] : stage.lastRound, runs: shown.map((run) => run.key), look: shown.length ? shown[0].key : "" };
   return scene.start ? readAddress(stage, scene.start, state) : { state, wrong: [], past: able[0] && first !== able[0] ? `${able[0].label} diverged: the page begins with ${first.label}.` : "" };
@@ -106,7 +106,7 @@ function readAddress(stage, hash, before) {
   const { round } = state;
   state.round = stage.land.nearest(round, stage.land.held(state.runs), before.round);
   const there = stage.runs.some((run) => state.runs.includes(run.key) && stage.land.rounds(run).includes(state.round) && !run.damaged?.[state.round]);
-  if (given.has("round") && state.round !== round) wrong.push(`there is no landscape of round ${round}${there ? `; round ${state.round} is shown` : `, nor of round ${state.round}, which is on the stage`}`);
+  if (given.has("round") && state.round !== round) wrong.push(`there is no ${there ? stage.land.nothing(round, state.runs) : `landscape of round ${round}`}${there ? `; round ${state.round} is shown` : `, nor of round ${state.round}, which is on the stage`}`);
   const { mix, span } = state, ends = spanOf(stage, span, state.runs);
   if (String(span) !== String(ends)) { wrong.push(`span is ${span.join("-")}, and the rounds are ${spanOf(stage, [0, 1e9], state.runs)?.join(" to ") ?? stage.land.ends(state.runs)[1]}`); state.span = ends; }
   if (mix && (mix.run !== state.look || mix.round !== state.round)) { wrong.push(`its weights are of round ${mix.round} of ${stage.runs.find((run) => run.key === mix.run).label}, which is not looked at`); state.mix = null; }

@@ -77,13 +77,14 @@ class Hall {
   // The colours and what they stand for.
   legend(present) {
     const { stage } = this, kinds = [...new Set(present.map(({ other }) => (other ? "difference" : "value")))];
+    const mixed = stage.land.mixed(present.filter(({ other, surface }) => surface && !other));
     const name = stage.state.view === "path" ? stage.quantityOf("loss", "test") : stage.quantity;
     this.legends = kinds.filter((kind) => Number.isFinite(this.scales[kind].low)).map((kind) => {
       const { low, high, table, difference } = this.scales[kind], log = !difference && present.some(({ other, surface }) => surface && !other && surface.log);
       const stops = Array.from({ length: 12 }, (_, i) => { const at = 3 * Math.round((255 * i) / 11); return `rgb(${table[at]}, ${table[at + 1]}, ${table[at + 2]})`; });
       const ends = [0, 0.25, 0.5, 0.75, 1].map((share) => { const at = low + share * (high - low), value = difference ? (Math.abs(at) < 1e-9 * high ? 0 : at) : log ? 10 ** at : at; return stage.land.percent ? 100 * value : value; });
       const texts = [2, 3, 4, 5, 6, 7].map((digits) => ends.map((value) => (difference ? signed(value, digits) : written(value, digits)))).find((all, i) => i === 5 || new Set(all).size === all.length);
-      return { name: difference ? `difference of ${name[0].toLowerCase()}${name.slice(1)} to ${stage.named(stage.looked)}` : name + (log ? ", logarithmic" : ""), stops, texts };
+      return { name: difference ? `difference of ${name[0].toLowerCase()}${name.slice(1)} to ${stage.named(stage.looked)}` : name + (log ? ", logarithmic" : "") + (mixed ? ", of different samples: not comparable" : ""), stops, texts };
     });
     this.key.replaceChildren(...this.legends.map(({ name: words, stops, texts }) => {
       const bar = make("span", { class: "colours", "aria-hidden": "true" });

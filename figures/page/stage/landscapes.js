@@ -22,8 +22,21 @@ class Landscapes {
     return [...new Set([...shown, ...(this.stage.link ? run.able || [] : [])])].sort((a, b) => a - b);
   }
 
+  // The same, of a run whose rounds have maps: those of fewer than three clients have all but that.
+  mapped(run) { return run.maps === false ? [] : this.rounds(run); }
+
+  // A round that is not there, in words: a landscape of it where runs have some, by their keys.
+  nothing(round, keys) { return this.stage.runs.some((run) => keys.includes(run.key) && this.mapped(run).length) ? `landscape of round ${round}` : `round ${round} to show`; }
+
   // That a round has no landscape, and why.
-  lacks(round) { return this.stage.link ? `Round ${round} has no landscape: its clients were not kept.` : `This file has no landscape of round ${round}.`; }
+  lacks(round) { return this.stage.link ? `Round ${round} has no landscape: its clients were not kept.` : `This file has no ${this.nothing(round, this.stage.state.runs)}.`; }
+
+  // Says which runs are gone since the last call, and no longer once they are back.
+  gone(entries) {
+    const { stage } = this, before = new Set(stage.runs.filter(isGone).map(({ key }) => key)), gone = entries.filter((entry) => isGone(entry) && !before.has(entry.key)), [first] = gone;
+    if (first) stage.notice = `${first.note.replace(/^r/, "R")}${gone.length > 1 ? ` ${gone.length - 1} more ${gone.length > 2 ? "runs are" : "run is"} gone too.` : ""}`;
+    else if (entries.some((entry) => before.has(entry.key) && !isGone(entry))) stage.notice = "";
+  }
 
   // Forgets what was shown of runs that other runs took the place of, under their names; says of which.
   replaced(entries) {
@@ -130,6 +143,12 @@ class Landscapes {
 
   // That losses of runs are of different samples, so that none lies lower; empty where they are of the same: [{run, of}].
   apart(some) { return new Set(some.map(({ of }) => of)).size > 1 ? `${some.map(({ run }) => this.stage.named(run)).join(" and ")} are evaluated on different samples: they cannot be compared.` : ""; }
+
+  // Whether numbers of some runs are of other data, or those of their landscapes of other samples: [{run, at}], at without frame where it has none.
+  mixed(some) {
+    const exact = some.filter(({ at }) => at?.frame?.parts && !at.stale && !at.rough);
+    return new Set(some.map(({ run }) => run.data)).size > 1 || Boolean(this.apart(exact.map(({ run, at }) => ({ run, of: at.frame.parts.of }))));
+  }
 
   // The same of the landscapes of two runs; empty until both are there.
   unlike(run, other, round) {

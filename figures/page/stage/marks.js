@@ -28,8 +28,9 @@ class Marks {
 
   // Models of both runs of a difference, those of each in its colour; where that is one, rings are those of the run that is subtracted.
   difference() {
-    const { run, other, at } = this.picture.shown, boxes = [], named = []; // named: [text, colour, place], so that two equal ones are not side by side
-    const both = [[other, this.stage.land.frame(other)], [run, at]].map(([one, { frame }]) => { this.round(frame.marks, { run: one, frame, boxes, named, ring: one === other && one.colour === run.colour }); return [[...this.arrows.children], [...this.element.children]]; });
+    const { run, other, at, surface } = this.picture.shown, two = [[other, this.stage.land.frame(other)], [run, at]], named = []; // named: [text, colour, place], so that two equal ones are not side by side
+    const boxes = two.flatMap(([, { frame }]) => frame.marks.filter(({ u, v }) => surface.inside(u, v)).map(({ u, v }) => around(this.picture.seen(u, v))));
+    const both = two.map(([one, { frame }]) => { this.round(frame.marks, { run: one, frame, boxes, named, ring: one === other && one.colour === run.colour }); return [[...this.arrows.children], [...this.element.children]]; });
     [this.arrows, this.element].forEach((element, i) => element.replaceChildren(...both.flatMap((parts) => parts[i])));
     oneStop(this.element, ".mark");
   }
@@ -52,8 +53,7 @@ class Marks {
     const end = places.find((one) => one.mark.kind === "end");
     const tiny = 1e-6 * this.picture.shown.half; // one model, not two whose marks are near
     const same = end && target && Math.hypot(end.mark.u - to.u, end.mark.v - to.v) < tiny && Math.abs(end.mark.away - to.away) < tiny;
-    const boxes = of ? of.boxes : [];
-    boxes.push(...places.map(({ at }) => ({ x: at[0] - 7, y: at[1] - 7, width: 14, height: 14 })));
+    const boxes = of ? of.boxes : places.map(({ at }) => around(at));
     const order = (mark) => ["client", "start", "aggregate", "end", "mix"].indexOf(mark.kind);
     const items = places.filter((one) => !(same && one === target)).sort((a, b) => order(a.mark) - order(b.mark));
     const drawn = new Map((this.picture.small ? [...items].reverse() : items).map((item) => [item, this.mark(item.mark, item.at, boxes, same && item.mark.kind === "end", of)]));
@@ -62,7 +62,7 @@ class Marks {
   }
 
   mark(mark, [x, y], boxes, both, of) {
-    const { shown, side } = this.picture, client = mark.kind === "client" ? Number(mark.name.slice(7)) : null, off = mark.away > 1e-6 * shown.half;
+    const { shown, side } = this.picture, wide = (text) => widthOf(text, this.stage.root), client = mark.kind === "client" ? Number(mark.name.slice(7)) : null, off = mark.away > 1e-6 * shown.half;
     const picked = client !== null && client === this.stage.state.client;
     const one = client === null ? null : (of ? of.frame : shown.frame).cohort.find((other) => other.id === client), held = one && heldWords(one, this.stage);
     const holds = one ? `; ${one.samples} samples${held && `, labels ${held}`}` : "";
@@ -72,10 +72,10 @@ class Marks {
       aggregate: () => shape("path", { d: `M${x} ${y - 7}L${x + 7} ${y}L${x} ${y + 7}L${x - 7} ${y}Z` }),
       mix: () => shape("path", { d: `M${x} ${y - 9}L${x + 3} ${y - 3}L${x + 9} ${y}L${x + 3} ${y + 3}L${x} ${y + 9}L${x - 3} ${y + 3}L${x - 9} ${y}L${x - 3} ${y - 3}Z` }),
       end: () => shape("circle", { cx: x, cy: y, r: of ? 7.5 : 6 }), client: () => shape("circle", { cx: x, cy: y, r: of ? 4.5 : 5.5 }) }[mark.kind]();
-    const frame = shown.view === "relief" ? { x: 0, y: 0, width: side, height: side } : this.picture.box, long = both && side > 300 && freePlace(x, y, 7.3 * 15, boxes, frame, null);
+    const frame = shown.view === "relief" ? { x: 0, y: 0, width: side, height: side } : this.picture.box, long = both && side > 300 && freePlace(x, y, wide("end = aggregate"), boxes, frame, null);
     const brief = client === null ? (long ? "end = aggregate" : TEXTS[mark.kind] || mark.kind) : String(client), some = of || (mark.kind !== "end" && !picked) ? null : undefined, again = of && of.named.some(([one, colour, at]) => one === brief && colour === of.run.shade && Math.hypot(at[0] - x, at[1] - y) < 2 * APART);
     let text = brief, place = again ? null : long; // of a difference with the name of the run, where that has room
-    for (const one of again || long ? [] : [...(of && client === null ? [`${brief}, ${this.stage.named(of.run)}`] : []), brief]) if (!place) place = freePlace(x, y, 7.3 * (text = one).length, boxes, frame, some);
+    for (const one of again || long ? [] : [...(of && client === null ? [`${brief}, ${this.stage.named(of.run)}`] : []), brief]) if (!place) place = freePlace(x, y, wide(text = one), boxes, frame, some);
     if (of && place) of.named.push([brief, of.run.shade, [x, y]]);
     const label = place ? shape("text", { x: place.x, y: place.y + 11 }, text) : null;
     if (label && of) Object.assign(label.style, { stroke: of.run.colour, fill: brightness(of.run.colour) > 0.18 ? "#000" : "#fff" });
@@ -138,7 +138,7 @@ class Marks {
     const order = [now, places[0], places[places.length - 1], ...places.filter(({ mark }) => mark.round % every === 0)].filter(Boolean), labels = new Map();
     const far = ([x, y]) => [...labels.values()].every(({ at }) => Math.hypot(at[0] - x, at[1] - y) > APART);
     for (const { mark, at } of order) {
-      const words = mark === now.mark ? `round ${mark.round}` : String(mark.round), place = far(at) && freePlace(...at, 7.3 * words.length, boxes, this.picture.box, null);
+      const words = mark === now.mark ? `round ${mark.round}` : String(mark.round), place = far(at) && freePlace(...at, widthOf(words, this.stage.root), boxes, this.picture.box, null);
       if (place) labels.set(mark, { ...place, at, words });
     }
     this.element.replaceChildren(...places.map(({ mark, at: [x, y] }) => {
@@ -149,6 +149,16 @@ class Marks {
     }));
     oneStop(this.element, ".mark");
   }
+}
+
+// The place of a mark, px, which no label takes.
+const around = ([x, y]) => ({ x: x - 8, y: y - 8, width: 16, height: 16 });
+
+// The width of a label, px, in the font of the stage.
+const WIDTHS = new Map(), PEN = document.createElement("canvas").getContext("2d");
+function widthOf(text, root) {
+  if (!WIDTHS.has(text)) { PEN.font = `600 12px ${getComputedStyle(root).fontFamily}`; WIDTHS.set(text, PEN.measureText(text).width); }
+  return WIDTHS.get(text);
 }
 
 // The corners of the smallest convex shape around points.

@@ -36,7 +36,7 @@ class SamplesCard {
       pick("show", [["wrong", "wrong ones"], ...(state.against === null ? [] : [["differs", "two predictions"]]), ["all", "all"]], state.show, (show) => ({ show, more: 0 }))] : [];
     this.controls.replaceChildren(pick("of model", models, state.model, (model) => ({ model, truth: null, predicted: null, more: 0 })), ...rest);
     const model = state.model && this.model();
-    if (!model) { this.content.replaceChildren(...(state.model ? [make("p", { class: "small" }, "Click a landscape first: there is no point.")] : [])); return; }
+    if (!model) { this.content.replaceChildren(...(state.model ? [make("p", { class: "small" }, `${stage.land.surface(stage.looked) ? "Click a landscape first: there" : "There"} is no point.`)] : [])); return; }
     const mode = state.show === "differs" && state.against === null ? "wrong" : state.show;
     const entry = stage.asks.want("samples", { run: stage.memberOf(stage.looked), round: at.round, model, against: state.against, split: state.split, truth: state.truth, predicted: state.predicted, mode, limit: CARDS * (1 + state.more) });
     this.content.classList.toggle("stale", Boolean(entry.pending && this.value));

@@ -58,13 +58,13 @@ function pictureOf(stage) {
     parts.push(fill(drawing, { x, y, width: side, height: tall }));
     for (const { words, box: place } of linesOf(reading)) parts.push(text(words, place.left - left, place.top - top + place.height / 2 + 4, { "font-size": 12 }));
   }
-  const bottom = Math.max(...boxes.map((box) => box.bottom)) - top, keys = [...stage.hall.key.children];
+  const bottom = Math.max(...boxes.map((box) => box.bottom)) - top, keys = [...stage.hall.key.children], tops = [...new Set(keys.map((key) => Math.round(key.getBoundingClientRect().top)))]; // of the rows of keys
   stage.hall.legends.forEach(({ name, stops, texts }, i) => {
-    const box = keys[i].getBoundingClientRect(), x = Math.max(box.left - left, 12), id = `colours-${i}`, y = bottom + 18;
+    const box = keys[i].getBoundingClientRect(), x = Math.max(box.left - left, 12), id = `colours-${i}`, y = bottom + 18 + 46 * tops.indexOf(Math.round(box.top));
     parts.push(shape("linearGradient", { id }, ...stops.map((colour, at) => shape("stop", { offset: at / (stops.length - 1), "stop-color": colour }))), text(name, x, y, { "font-size": 12 }), shape("rect", { x, y: y + 5, width: box.width, height: 9, rx: 3, fill: `url(#${id})` }),
       ...texts.map((words, at) => text(words, x + (at / (texts.length - 1)) * box.width, y + 28, { "font-size": 12, "text-anchor": at === 0 ? "start" : at === texts.length - 1 ? "end" : "middle" })));
   });
-  const width = Math.ceil(Math.max(...boxes.map((box) => box.right), ...keys.map((key) => key.getBoundingClientRect().right)) - left + 12), height = Math.ceil(bottom + 72);
+  const width = Math.ceil(Math.max(...boxes.map((box) => box.right), ...keys.map((key) => key.getBoundingClientRect().right)) - left + 12), height = Math.ceil(bottom + 26 + 46 * tops.length);
   const defs = stage.root.querySelector("defs").cloneNode(true), paper = getComputedStyle(document.documentElement).getPropertyValue("--paper").trim() || "#fff";
   const drawing = shape("svg", { xmlns: SVG, width, height, viewBox: `0 0 ${width} ${height}` }, defs, shape("rect", { width, height, fill: paper }), ...parts, text(document.title, 12, height - 6, { "font-size": 11, opacity: 0.7 }));
   return { drawing, width, height, hall };

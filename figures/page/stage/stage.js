@@ -80,9 +80,9 @@ class Stage {
     link.on("scene", (value) => {
       const { runs: changed, keys, problems, ...rest } = value, none = !this.rounds.length;
       Object.assign(this.scene, rest);
+      this.land.gone(changed);
       this.take(changed);
-      if (keys) this.runs = keys.map((key) => this.runs.find((run) => run.key === key)).filter(Boolean);
-      Object.assign(this, problems && { problems }).asks.forget(changed.map(({ key }) => this.runs.find((run) => run.key === key)));
+      Object.assign(this, keys && { runs: keys.map((key) => this.runs.find((run) => run.key === key)).filter(Boolean) }, problems && { problems }).asks.forget(changed.map(({ key }) => this.runs.find((run) => run.key === key)));
       if (!this.runs.length) return this.render();
       const first = beginning(this).state; // as long as nothing was selected, the last round that is read is shown
       if (none) { if (this.address.read()) this.settle(); else this.begin(); } // the first rounds
@@ -133,7 +133,7 @@ class Stage {
     state.span = spanOf(this, state.span, state.runs);
     if (!state.runs.includes(state.look)) state.look = state.runs[0] ?? "";
     state.round = this.land.nearest(before, this.land.held(state.runs), before);
-    if (state.round !== before) this.notice = `No run on the stage has ${rounds.length ? "a landscape of " : ""}round ${before}: round ${state.round}, the nearest, is shown.`;
+    if (state.round !== before) this.notice = `No run on the stage has ${rounds.length ? `a ${this.land.nothing(before, state.runs)}` : `round ${before}`}: round ${state.round}, the nearest, is shown.`;
     if (state.mix && (state.mix.run !== state.look || state.mix.round !== state.round)) state.mix = null;
   }
 

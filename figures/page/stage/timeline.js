@@ -127,7 +127,7 @@ class TimeLine {
       parts.push(...alone.map(([cx, cy]) => shape("circle", { cx, cy, r: strong ? 3 : 2, fill: run.shade, class: strong ? "alone" : "alone pale" })));
       if (run.state === "growing" && end && end[0] <= last && Number.isFinite(y(end[1]))) parts.push(shape("circle", { cx: this.x(end[0]), cy: y(end[1]), r: 4, fill: run.shade, class: "live" }, shape("title", {}, `${run.label} is being trained`)));
     }
-    const title = words + (log ? ", logarithmic" : "") + (smooth > 1 ? `, mean of ${smooth} rounds` : ""), wide = Math.min(6.2 * title.length / (this.width - SIDES.left - SIDES.right), 1);
+    const title = words + (log ? ", logarithmic" : "") + (smooth > 1 ? `, mean of ${smooth} rounds` : "") + (stage.land.mixed(curves) ? ", of different data" : ""), wide = Math.min(6.2 * title.length / (this.width - SIDES.left - SIDES.right), 1);
     const shares = ticked.flatMap(({ points }) => points.map(([round, value]) => [(round - first) / (last - first), (value - low) / (high - low || 1)]));
     const crowd = ([right, lower]) => shares.filter(([across, up]) => (right ? across > 1 - wide : across < wide) && Math.abs(up - (lower ? 0 : 1)) < 14 / height).length;
     const corner = [[0, 0], [1, 1], [1, 0], [0, 1]].reduce((best, one) => (crowd(one) < crowd(best) ? one : best));
@@ -158,7 +158,7 @@ class TimeLine {
     const { stage } = this, to = stage.land.nearest(round, stage.rounds, stage.state.round);
     stage.player.stop();
     stage.player.goTo(to, how);
-    stage.say(to === round ? "" : stage.rounds.length ? `${stage.land.lacks(round)} Round ${to}, the nearest that has one, is shown.` : `Round ${round} has no landscape, nor has another round of these runs.`);
+    stage.say(to === round ? "" : stage.rounds.length ? `${stage.land.lacks(round)} Round ${to}, the nearest, is shown.` : `Round ${round} has no landscape, nor has another round of these runs.`);
   }
 
   // The handle alone, at any place between two rounds.

@@ -29,7 +29,7 @@ class Why {
     this.others.replaceChildren(...told.slice(TOLD));
     this.more.hidden = told.length <= TOLD;
     this.head.replaceChildren(title, ...[lost && make("p", { class: "small lost-weights" }, lost)].filter(Boolean), frame ? make("ol", { class: "sentences" }, ...told.slice(0, TOLD)) : make("p", {}, at.pending ? at.absent : "Without a landscape there are no reasons. Its picture says why there is none."), ...[best].filter(Boolean));
-    this.point.replaceChildren(pointCard(stage));
+    this.point.replaceChildren(...[pointCard(stage)].filter(Boolean));
     this.weights.draw(at);
     this.clients.replaceChildren(...(frame ? [clientsCard(stage, run, frame)] : []));
     this.samples.draw(at);
@@ -95,6 +95,7 @@ function comparison(stage) {
 // The clicked point: its value in every picture of the stage, and where the number comes from.
 function pointCard(stage) {
   const { point: spot } = stage.state, { land } = stage;
+  if (ownPlane(stage.state.view) ? !spot : !stage.shown.some((run) => land.surface(run))) return null; // there is nothing to click
   if (!spot) return make("section", { class: "point" }, make("h3", {}, "Point"), make("p", { class: "small" }, "Click a landscape, or move with the arrow keys in it: the same place is read in every picture."));
   let own = null, any = null, rough = false, waits = false;
   const rows = stage.shown.map((run) => ({ run, at: land.frame(run), surface: land.surface(run) })).filter((one) => one.surface).map(({ run, at, surface }) => {

@@ -108,6 +108,10 @@ def test_every_state_is_one_plain_line_in_every_view(opened, folder):
         assert opened.locator("#stage .jobs .warn").count() == 0, "said on the card of the run, and only there"
         shutil.rmtree(folder / "stopped")
         opened.wait_for_selector("#stage .card[data-run=stopped] .state:text-is('gone')")
+        said = opened.text_content("#stage .complaint")
+        assert said.startswith("Run stopped is gone: ") and said.endswith("Put it back to see it again.")
+        opened.evaluate(f"{VIEW}.set({{ smooth: 3 }})")
+        assert opened.locator("#stage .complaint").is_hidden(), "until the next change"
         opened.goto("about:blank")  # before the server ends
 
 

@@ -45,18 +45,28 @@ def test_a_page_shows_them_in_every_view(browser, few, runs, tmp_path):
     page.on("pageerror", lambda problem: errors.append(str(problem)))
     page.goto(path.as_uri())
     page.evaluate("unpacking")
+    assert page.evaluate(f"{VIEW}.runs.map(run => run.maps)").index(True) > 0
+    assert page.locator("#stage .plate:visible").count() == 1 == page.locator("#stage .picture").count(), "it begins so"
+    assert "Click a landscape" in page.text_content("#stage .point")
     keys = page.evaluate(f"{VIEW}.runs.filter(run => run.note).map(run => run.key)")
     for key, number in zip(
         keys, page.evaluate(f"{VIEW}.runs.filter(run => run.note).map(run => run.label)"), strict=True
     ):
         page.evaluate(f"key => {VIEW}.set({{ runs: [key], look: key, round: 1, point: [0.1, 0.2] }})", key)
         assert "with three clients" in page.text_content("#stage .absent")
+        assert page.locator("#stage .point").count() == 0, "there is nothing to click"
         assert page.locator("#stage .clients tbody tr").count() == int(number[-1])
         assert page.locator("#stage .why .sentences li").count() >= 2
         assert "models of rounds with three clients" in page.text_content("#stage .samples")
     for view in ("relief", "difference", "path", "models", "map"):
         page.evaluate(f"view => {VIEW}.set({{ view, runs: {VIEW}.runs.map(run => run.key) }})", view)
     page.locator("#stage .curves").press("Home")
+    for name, words in (
+        (few[0].name, "there is no round 99 to show"),
+        (runs[0].name, "there is no landscape of round 99"),
+    ):
+        page.evaluate("hash => { location.hash = hash; }", f"#round=99&runs={name}")
+        page.wait_for_selector(f"#stage .complaint:has-text('{words}; round 2 is shown')")
     assert errors == []
     page.close()
 
@@ -108,7 +118,13 @@ def test_no_difference_of_runs_on_other_data_can_be_chosen(opened, content, text
         choice = page.locator("#stage .segments input[value=difference]")
         assert choice.is_disabled() == bool(why)
         assert (choice.get_attribute("title") or "").endswith(why) and bool(choice.get_attribute("title")) == bool(why)
-    page.evaluate(f"{VIEW}.set({{ runs: [{VIEW}.runs[0].key] }})")
+    assert "of different samples: not comparable" in page.text_content("#stage .key-name")
+    assert "of different data" not in page.text_content("#stage .curves"), "of one dataset"
+    page.evaluate(f"{VIEW}.runs[1].data = 'others'; {VIEW}.version += 1; {VIEW}.set({{ view: 'path' }})")
+    assert "of different samples: not comparable" in page.text_content("#stage .key-name")
+    assert "test accuracy, of different data" in page.text_content("#stage .curves")
+    page.evaluate(f"{VIEW}.set({{ view: 'map', runs: [{VIEW}.runs[0].key] }})")
+    assert "of different samples" not in page.text_content("#stage .key-name")
     assert page.get_attribute("#stage .segments input[value=difference]", "title") == "tick a second run to compare"
 
 

@@ -7,13 +7,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tiny
 import torch
 import xarray as xr
 
 import drift
 from drift.analyses.landscapes.planes import round_plane
 from drift.analyses.landscapes.round_weights import lowest_weights
+from drift.config.load import read, validated
 from drift.record.recorder import Recorder
+from drift.simulation.simulate import simulate
 from figures.explore.answers import best as live
 from figures.page import best_weights, sent_scene
 from figures.page.diagnosis_text import alike
@@ -173,3 +176,10 @@ def test_terms_mean_what_the_glossary_says():
     glossary = re.sub(r"\s+", " ", pages.read_text(encoding="utf-8"))
     for name, meaning in TERMS.items():
         assert f"**{name}**: {meaning}" in glossary, name
+
+
+def test_a_page_knows_which_run_diverged(tmp_path):
+    digits = validated({**tiny.DIGITS, "rounds": 6})
+    some = [simulate(read(digits, f"local.lr={rate}"), runs=tmp_path) for rate in (1e3, 0.05)]
+    content = scene(groups(some), sent(Start.read("", POINTS, 20), Failed()), lambda first: "last")
+    assert [entry["state"] for entry in content["runs"]] == ["diverged", "complete"]

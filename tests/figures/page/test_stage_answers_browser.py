@@ -154,9 +154,10 @@ def test_the_picture_can_be_saved(opened, form, begins):
     assert form == "PNG" or content.count(b">, seed 5<") == 3, "which of the seeds a landscape is of"
 
 
+@pytest.mark.parametrize("view", ["map", "difference"])
 @pytest.mark.parametrize("width", [390, 700, 1400])
-def test_words_of_a_saved_picture_do_not_lie_over_one_another(opened, width):
-    page = opened("#round=2&runs=fedavg,fedlaw&view=map", viewport={"width": width, "height": 900})
+def test_words_of_a_saved_picture_do_not_lie_over_one_another(opened, width, view):
+    page = opened(f"#round=2&runs=fedavg,fedlaw&view={view}", viewport={"width": width, "height": 900})
     page.click("#stage .save summary")
     with page.expect_download() as started:
         page.click("#stage .save button:has-text('(SVG)')")

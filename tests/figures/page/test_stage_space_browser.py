@@ -46,6 +46,25 @@ def test_a_difference_has_the_marks_of_both_runs_in_their_colours(opened, conten
     assert client.get_attribute("data-mark").startswith(f"client {page.evaluate(f'{VIEW}.state.client')} of ")
 
 
+COVERED = """() => { const place = one => one.getBoundingClientRect();
+    const meet = (a, b) => a.left < b.right - 1 && b.left < a.right - 1 && a.top + 3 < b.bottom && b.top < a.bottom - 3;
+    return [...document.querySelectorAll('.picture .marks')].flatMap(marks => [...marks.querySelectorAll('text')]
+        .flatMap(text => [...marks.querySelectorAll('text, .mark > :is(rect, path, circle)')]
+        .filter(one => one.parentNode !== text.parentNode && meet(place(text), place(one)))
+        .map(one => [text.textContent, one.textContent || one.parentNode.dataset.mark]))); }"""
+"""Labels that lie over another label or mark of a picture."""
+
+
+@pytest.mark.parametrize("width", [390, 1400])
+def test_no_label_of_a_difference_lies_over_a_mark_or_label(opened, width):
+    page = opened("#view=difference&runs=fedavg,fedlaw", viewport={"width": width, "height": 900})
+    for look in ("fedavg", "fedlaw"):
+        for place in range(3):
+            page.evaluate(f"fields => {VIEW}.set(fields)", {"look": look, "round": place})
+            page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+            assert page.evaluate(COVERED) == [], (look, place)
+
+
 def test_marks_of_two_runs_of_one_colour_are_told_apart(opened, content, text, tmp_path):
     same, path = copy.deepcopy(content), tmp_path / "page.html"
     same["runs"][1]["colour"] = same["runs"][0]["colour"]
