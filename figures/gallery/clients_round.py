@@ -163,7 +163,8 @@ def _labels(ds: xr.Dataset, ax: Axes) -> None:
     if ds.sizes["class"] <= 12 and ax.containers:
         where: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1, 0.5), "title": "class"}
         if style.is_narrow():
-            where = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.55), "ncols": 3}
+            across = style.fitting([str(name) for name in ds["class"].values], style.width(), 3)
+            where = {"loc": "upper center", "bbox_to_anchor": (0.5, 0), "borderaxespad": 4, "ncols": across}
         ax.legend(fontsize=style.small(), title_fontsize=style.small(), **where)
 
 

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from drift.analyses.landscapes.projected_plane import projected_plane
 from drift.runs.run import Run
 from figures.axes import surfaces
+from figures.axes.fit import NAME
 from figures.gallery import _planes, _selected
 from figures.looks import style
 
@@ -47,7 +48,7 @@ def draw(ds: xr.Dataset) -> Figure:
     for name, (x, y), aside in zip(ds.mark.values[free], places[free], led[free], strict=True):
         look = _LED | {"xytext": (-26, 20 if y > places[led, 1].mean() else -20)} if aside else _OVER
         note = row[0].annotate(_short(name), (x, y), textcoords="offset points", zorder=6, **look)
-        note.set(path_effects=style.outline(), fontsize=style.small())
+        note.set(path_effects=style.outline(), fontsize=style.small(), gid=NAME)
     surfaces.colorbar(figure, row[:1], levels, style.text(ds.loss))
     _gaps(ds, row[1])
     return style.key(figure, row[1:])
