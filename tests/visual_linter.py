@@ -62,7 +62,7 @@ def texts(figure: Figure) -> Seen:
         visible = text.get_visible() and text.get_text().strip() and id(text) not in hidden
         if not visible or (text.axes is not None and not text.axes.get_visible()):
             continue
-        box = text.get_window_extent(renderer).extents * 72 / figure.dpi
+        box = Text.get_window_extent(text, renderer).extents * 72 / figure.dpi  # without the line of an annotation
         if np.isfinite(box).all() and box[2] > box[0]:
             seen.append((text, box))
     return seen

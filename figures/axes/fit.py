@@ -105,11 +105,12 @@ def marks(ax: Axes) -> np.ndarray:
 def _move_name(note: Annotation, ax: Axes) -> None:
     """Put a name on the side of its mark where it is inside of the map and covers the fewest marks and other names."""
     box, places, away = ax.get_window_extent(), ax.transData.transform(marks(ax)), max(map(abs, note.xyann))
-    names = [other.get_window_extent() for other in ax.texts if other is not note and other.get_gid() == NAME]
+    names = [Text.get_window_extent(other) for other in ax.texts if other is not note and other.get_gid() == NAME]
 
     def faults(side: tuple[str, str, tuple[float, float]]) -> tuple[int, int]:
         note.set(ha=side[0], va=side[1], position=side[2])
-        extent = note.get_window_extent()
+        note.update_positions(ax.get_figure(root=True)._get_renderer())  # type: ignore[union-attr]
+        extent = Text.get_window_extent(note)  # without its line
         covered = extent.padded(2).count_contains(places) + extent.count_overlaps(names)
         return -box.count_contains(extent.get_points()), covered
 

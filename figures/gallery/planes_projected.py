@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import matplotlib as mpl
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
@@ -65,7 +66,7 @@ def _gaps(ds: xr.Dataset, ax: Axes) -> None:
     ax.vlines(ds.distance, ds.foot_loss, ds.mark_loss, colors=style.CLIENT, linewidth=1.0, zorder=2)
     ax.plot(ds.distance, ds.mark_loss, "o", color=style.GLOBAL, markersize=4, label="the model itself")
     off = ds.isel(mark=ds.in_plane.values == 0)
-    hollow: dict[str, Any] = {"color": "white", "markeredgecolor": style.GLOBAL, "markersize": 4}
+    hollow: dict[str, Any] = {"color": mpl.rcParams["axes.facecolor"], "markeredgecolor": style.GLOBAL, "markersize": 4}
     ax.plot(off.distance, off.foot_loss, "o", label="its foot on the plane", **hollow)
     for name, x, y in zip(ds.mark.values, ds.distance.values, ds.mark_loss.values, strict=True):
         ax.annotate(_short(name), (x, y), (4, 0), textcoords="offset points", fontsize=style.small(), va="center")

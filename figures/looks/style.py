@@ -20,8 +20,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from figures.looks import look, palette
-from figures.looks.layout import NARROW, WIDE, fitting, is_beside, is_first, is_lowest, is_narrow, key, name_edges
-from figures.looks.layout import panels, width
+from figures.looks.layout import NARROW, WIDE, is_beside, is_first, is_lowest, is_narrow, key, name_edges, panels, width
 from figures.looks.literal import literal
 from figures.looks.matplotlib_style import context, keep_fonts, small
 from figures.looks.palette import CLIENT, GLOBAL, METHODS, SEQUENTIAL, SIGNED, dash, marker, order
@@ -130,7 +129,7 @@ def logarithmic(ax: Axes) -> None:
 
 
 def name_axes(ax: Axes, x: str | None = None, y: str | None = None, *, integers: int | None = None) -> Axes:
-    """Label the axes of a panel, and return the panel.
+    """Label the axes of a drawn panel, make all in it seen on a dark ground, and return the panel.
 
     Args:
         x, y: The labels; None leaves one as it is.
@@ -142,6 +141,7 @@ def name_axes(ax: Axes, x: str | None = None, y: str | None = None, *, integers:
         ax.set_xlabel(x)
     if y is not None:
         ax.set_ylabel(y)
+    stand_out([ax])
     return ax
 
 
