@@ -13,6 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
 from figures.axes.colour_bars import clipped
+from figures.looks.layout import TEXT_BLOCK
 
 SMALLEST, LARGEST = 6.95, 8.05
 """Sizes of text, points."""
@@ -22,9 +23,6 @@ NEAR = 7.0
 
 CLIPPED = 0.15
 """Part of a map that may lie above its scale."""
-
-PAGE = 10.5
-"""Tallest figure, inches."""
 
 Seen = list[tuple[Text, np.ndarray]]
 """Texts with their boxes (x0, y0, x1, y1) in points."""
@@ -38,7 +36,7 @@ def lint(figure: Figure) -> list[str]:
     faults = [*_sizes(seen), *_outside(figure, seen), *_overlaps(seen), *_empty(figure), *_beyond(figure)]
     for ax in shown:
         faults += [*_hidden(ax), *_alike_in_grey(ax)]
-    if figure.get_figheight() > PAGE:
+    if figure.get_figheight() > TEXT_BLOCK:
         faults.append(f"{figure.get_figheight():.1f} inches tall")
     return faults
 
