@@ -109,7 +109,7 @@ def _move_name(note: Annotation, ax: Axes) -> None:
 
     def faults(side: tuple[str, str, tuple[float, float]]) -> tuple[int, int]:
         note.set(ha=side[0], va=side[1], position=side[2])
-        note.update_positions(ax.get_figure(root=True)._get_renderer())  # type: ignore[union-attr]
+        note.get_window_extent()  # moves it
         extent = Text.get_window_extent(note)  # without its line
         covered = extent.padded(2).count_contains(places) + extent.count_overlaps(names)
         return -box.count_contains(extent.get_points()), covered
@@ -136,7 +136,9 @@ def _cell_width(ax: Axes, axs: Sequence[Axes], width: float) -> float:
         and other_spec.rowspan.start == spec.rowspan.start
         and other is not ax
     ]
-    reach = [2 * here, 2 * (1 - here), *(abs(here - other) for other in middle)]
+    sides = [bar.get_position() for bar in axs if bar.get_label() == "<colorbar>"]  # those that stand beside the text
+    bars = [2 * (bar.x0 - here) for bar in sides if bar.x0 > here and bar.y1 > ax.get_position().y1 + 0.02]
+    reach = [2 * here, 2 * (1 - here), *bars, *(abs(here - other) for other in middle)]
     return max(width, 0.97 * min(reach) * root.bbox.width)
 
 

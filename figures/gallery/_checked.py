@@ -162,12 +162,12 @@ def _require_room(figure: Figure, axs: Sequence[Axes]) -> None:
     Raises:
         ValueError: With what to do.
     """
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         lay_out(figure)
     panels = [ax for ax in axs if ax.axison and ax.has_data() and ax.get_label() != "<colorbar>"]
     low = min((ax.get_position().height for ax in panels), default=1.0) * figure.get_figheight()
-    if low < LEAST or any("constrained_layout" in str(one.message) for one in told):
+    if low < LEAST or any("constrained_layout" in str(warning.message) for warning in warned):
         raise ValueError(
             f"{len(panels)} panels do not fit a page at this width; give fewer runs or settings, or a larger width."
         )

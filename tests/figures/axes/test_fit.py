@@ -96,6 +96,16 @@ def test_the_label_of_a_bar_at_the_side_of_a_figure_stays_inside():
     assert ax.xaxis.label.get_window_extent().x0 >= 0
 
 
+def test_a_title_stays_clear_of_a_colour_bar_that_goes_on_above_it():
+    figure = Figure(figsize=(3, 3))
+    ax = figure.add_subplot(figure.add_gridspec(1, 1, left=0.2, right=0.6, bottom=0.1, top=0.4)[0])
+    bar = figure.add_axes((0.65, 0.1, 0.05, 0.8), label="<colorbar>")
+    ax.set_title("of words that need room", fontsize=9)
+    assert ax.title.get_window_extent().x1 > bar.get_window_extent().x0
+    fit(figure, [ax, bar])
+    assert ax.title.get_window_extent().x1 <= bar.get_window_extent().x0
+
+
 def test_lines_of_a_wrapped_text_are_nearly_as_long_as_one_another():
     assert _even("distance along v", 14) == ["distance", "along v"]
     assert _even("one two three four", 15) == ["one two", "three four"]
