@@ -13,6 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
 from figures.axes.colour_bars import clipped
+from figures.looks.layout import TEXT_BLOCK
 
 SMALLEST, LARGEST = 6.95, 8.05
 """Sizes of text, points."""
@@ -22,9 +23,6 @@ NEAR = 7.0
 
 CLIPPED = 0.15
 """Part of a map that may lie above its scale."""
-
-PAGE = 10.5
-"""Tallest figure, inches."""
 
 Seen = list[tuple[Text, np.ndarray]]
 """Texts with their boxes (x0, y0, x1, y1) in points."""
@@ -38,7 +36,7 @@ def lint(figure: Figure) -> list[str]:
     faults = [*_sizes(seen), *_outside(figure, seen), *_overlaps(seen), *_empty(figure), *_beyond(figure)]
     for ax in shown:
         faults += [*_hidden(ax), *_alike_in_grey(ax)]
-    if figure.get_figheight() > PAGE:
+    if figure.get_figheight() > TEXT_BLOCK:
         faults.append(f"{figure.get_figheight():.1f} inches tall")
     return faults
 
@@ -62,7 +60,7 @@ def texts(figure: Figure) -> Seen:
         visible = text.get_visible() and text.get_text().strip() and id(text) not in hidden
         if not visible or (text.axes is not None and not text.axes.get_visible()):
             continue
-        box = text.get_window_extent(renderer).extents * 72 / figure.dpi
+        box = Text.get_window_extent(text, renderer).extents * 72 / figure.dpi  # without the line of an annotation
         if np.isfinite(box).all() and box[2] > box[0]:
             seen.append((text, box))
     return seen
@@ -93,7 +91,11 @@ def _outside(figure: Figure, seen: Seen) -> list[str]:
 
 
 def _overlaps(seen: Seen) -> list[str]:
-    """Pairs of texts that cover each other: by more than a point across and 2.5 points in height."""
+    """Pairs of texts that cover each other: by more than a point across and 2.5 points in height.
+
+    Slanted texts, whose boxes are mostly empty, are left out.
+    """
+    seen = [(text, box) for text, box in seen if text.get_rotation() % 90 == 0]
     boxes = np.array([box for _, box in seen]).reshape(-1, 4)
     shared = np.minimum(boxes[:, None, 2:], boxes[None, :, 2:]) - np.maximum(boxes[:, None, :2], boxes[None, :, :2])
     pairs = np.argwhere(np.triu((shared[..., 0] > 1.0) & (shared[..., 1] > 2.5), k=1))

@@ -38,7 +38,7 @@ def coherence(
         ax.plot(series["round"], mean(series, "seed"), color=colour, linewidth=0.5, alpha=0.5)
     mark_level(ax)
     _critical_points(ds, ax)
-    return ax
+    return style.name_axes(ax)
 
 
 def group_cosines(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "group_cosine", **look: Any) -> Axes:
@@ -98,8 +98,7 @@ def variances(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
     ax = style.axes(ax)
     curve(ds, ax=ax, variable="client_variance", **look)
     curve(ds, ax=ax, variable="change_variance", names=False, log=True, linestyle="--", **look)
-    ax.set_ylabel("drift variance per parameter")
-    return ax
+    return style.name_axes(ax, None, "drift variance per parameter")
 
 
 def kalman_gains(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:

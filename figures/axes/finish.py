@@ -3,14 +3,12 @@
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.text import Text
 
 from figures.axes.curves import mark_level
 from figures.axes.legends import move_legends
@@ -40,12 +38,7 @@ def finish(figure: Figure, axs: Sequence[Axes], drawing: Drawing) -> None:
                     ax.set(**{f"{name}label": drawing.look.labels[name]})
     if drawing.look.title and not drawing.composed:
         _title(figure, str(drawing.take("title")))
-    if drawing.look.style:
-        installed: Any = mpl.rcParams  # newer stubs list every key
-        for text in figure.findobj(Text):
-            families = text.get_fontfamily()  # generic names are resolved when the figure is saved
-            if families in (["serif"], ["sans-serif"]):
-                text.set_fontfamily(installed[f"font.{families[0]}"])
+    style.keep_fonts(figure)
 
 
 def _positive(ax: Axes) -> bool:

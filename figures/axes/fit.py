@@ -13,10 +13,10 @@ from matplotlib.gridspec import SubplotSpec
 from matplotlib.text import Annotation, Text
 
 CELL = "cell"
-"""Label (`set_gid`) of numbers in the cells of a matrix, which stay inside of them."""
+"""Label (`set_gid`) of numbers in the cells of a matrix, which stay inside of them, and of the minus in their place."""
 
 NAME = "name"
-"""Label of names above or below their marks on a map, which stay inside of it."""
+"""Label of names beside their marks on a map, which stay inside of it."""
 
 
 def fit(figure: FigureBase, axs: Sequence[Axes]) -> None:
@@ -88,7 +88,9 @@ def _fit_panel(ax: Axes, axs: Sequence[Axes]) -> bool:
         boxes = [text.get_window_extent() for text in numbers]
         if any(extent.width > room[0] or extent.height > room[1] for extent in boxes):
             for text in numbers:
-                text.set(text="\N{MINUS SIGN}" * text.get_text().startswith("-"), gid=None)
+                text.remove()
+            for line in (line for line in ax.lines if line.get_gid() == CELL):
+                line.set_visible(True)
             changes.append(True)
     return any(changes)
 
@@ -101,24 +103,31 @@ def marks(ax: Axes) -> np.ndarray:
 
 
 def _move_name(note: Annotation, ax: Axes) -> None:
-    """Put a name on the side of its mark where it is inside of the map and covers the fewest marks."""
+    """Put a name on the side of its mark where it is inside of the map and covers the fewest marks and other names."""
     box, places, away = ax.get_window_extent(), ax.transData.transform(marks(ax)), max(map(abs, note.xyann))
+    names = [Text.get_window_extent(other) for other in ax.texts if other is not note and other.get_gid() == NAME]
 
     def faults(side: tuple[str, str, tuple[float, float]]) -> tuple[int, int]:
         note.set(ha=side[0], va=side[1], position=side[2])
-        extent = note.get_window_extent()
-        return -box.count_contains(extent.get_points()), extent.padded(2).count_contains(places)
+        note.get_window_extent()  # moves it
+        extent = Text.get_window_extent(note)  # without its line
+        covered = extent.padded(2).count_contains(places) + extent.count_overlaps(names)
+        return -box.count_contains(extent.get_points()), covered
 
     here = (note.get_horizontalalignment(), note.get_verticalalignment(), note.xyann)
     sides = [here, ("center", "top", (0, -away)), ("center", "bottom", (0, away))]
-    faults(min([*sides, ("left", "center", (away, 0)), ("right", "center", (-away, 0))], key=faults))
+    sides += [("left", "center", (away, 0)), ("right", "center", (-away, 0))]
+    faults(min([*sides, *(("left", "center", (away, up)) for up in (note.xyann[1], -note.xyann[1]))], key=faults))
 
 
 def _cell_width(ax: Axes, axs: Sequence[Axes], width: float) -> float:
     """Room for a text centred on a panel, pixels: to the edges of the figure and to the middles of its neighbours."""
-    spec = ax.get_subplotspec()
-    if spec is None:
-        return width * 1.05
+    spec, root = ax.get_subplotspec(), ax.get_figure(root=True)
+    here = (ax.get_position().x0 + ax.get_position().x1) / 2
+    if not isinstance(root, Figure):
+        return width
+    if spec is None:  # a bar of colours
+        return min(1.05 * width, 2 * min(here, 1 - here) * root.bbox.width)
     middle = [
         (other.get_position().x0 + other.get_position().x1) / 2
         for other in axs
@@ -127,11 +136,9 @@ def _cell_width(ax: Axes, axs: Sequence[Axes], width: float) -> float:
         and other_spec.rowspan.start == spec.rowspan.start
         and other is not ax
     ]
-    here = (ax.get_position().x0 + ax.get_position().x1) / 2
-    root = ax.get_figure(root=True)
-    if not isinstance(root, Figure):
-        return width
-    reach = [2 * here, 2 * (1 - here), *(abs(here - other) for other in middle)]
+    sides = [bar.get_position() for bar in axs if bar.get_label() == "<colorbar>"]  # those that stand beside the text
+    bars = [2 * (bar.x0 - here) for bar in sides if bar.x0 > here and bar.y1 > ax.get_position().y1 + 0.02]
+    reach = [2 * here, 2 * (1 - here), *bars, *(abs(here - other) for other in middle)]
     return max(width, 0.97 * min(reach) * root.bbox.width)
 
 
@@ -176,19 +183,25 @@ def _lines(line: str, most: int) -> list[str]:
     return lines
 
 
+_NUMBER, _POWER = r"[\u2212-]?[\d.]+", r"\$\\mathdefault\{10\^\{.*"
+"""Ticks that may be left out; numbers in between on a logarithmic axis are few as they are."""
+
+
 def _thin(axis: Axis, way: int) -> bool:
-    """Fewer ticks of numbers where their labels overlap or touch; whether there are fewer."""
+    """Fewer ticks of numbers, or of names of a matrix, where labels overlap or touch; whether there are fewer."""
     labels = [label for label in axis.get_ticklabels() if label.get_visible() and label.get_text()]
     boxes = [label.get_window_extent() for label in labels]
     ends = sorted((box.intervalx if way == 0 else box.intervaly).tolist() for box in boxes)
-    if len(ends) < 3 or all(first[1] + 1 <= second[0] for first, second in pairwise(ends)):
+    if all(first[1] + 1 <= second[0] for first, second in pairwise(ends)):
         return False
     ticks, texts = axis.get_majorticklocs(), [label.get_text() for label in axis.get_ticklabels()]
-    if axis.get_scale() == "linear" and all(re.fullmatch(r"[\u2212-]?[\d.]+", text) for text in texts if text):
+    is_matrix = bool(axis.axes.images) and all(label.get_rotation() % 90 == 0 for label in labels)
+    kind = _POWER if axis.get_scale() == "log" else _NUMBER
+    if is_matrix or all(re.fullmatch(kind, text) for text in texts if text):
         low, high = sorted(axis.get_view_interval())
         inside = [(tick, text) for tick, text in zip(ticks, texts, strict=False) if low <= tick <= high]
-        if len(inside) > 2:
-            shown = inside[::2]
+        if len(inside) > 1:
+            shown = inside[::-2][::-1] if is_matrix else inside[::2]  # the last one of a matrix is the global model
             axis.set_ticks([tick for tick, _ in shown], [text for _, text in shown])
             return True
     return False

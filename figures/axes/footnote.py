@@ -11,6 +11,7 @@ from matplotlib.transforms import ScaledTranslation
 
 from figures.axes.legends import move_legends
 from figures.looks import style
+from figures.looks.layout import TEXT_BLOCK, CanvasFigure
 
 _LABEL = "footnote"
 """Label of the texts that are footnotes."""
@@ -40,6 +41,7 @@ def footnote(figure: Figure, text: str) -> None:
     look: dict[str, Any] = {"fontsize": style.small(), "color": "#444444", "va": "bottom", "linespacing": 1.25}
     look |= {"transform": figure.dpi_scale_trans, "label": _LABEL}
     style.stand_out([figure.text(0.04, below + 0.03, style.literal(note), **look)])
+    style.keep_fonts(figure)
 
 
 def _height(note: str) -> float:
@@ -48,14 +50,17 @@ def _height(note: str) -> float:
 
 
 def _grow(figure: Figure, more: float) -> None:
-    """Add `more` inches at the bottom of a figure; its contents keep their size and their distance from the top."""
+    """Add `more` inches at the bottom of a figure; its contents keep their size and their distance from the top.
+
+    A figure that would then be taller than a page has lower panels.
+    """
     width, height = (float(size) for size in figure.get_size_inches())
-    taller = height + more
+    taller = min(height + more, TEXT_BLOCK) if isinstance(figure, CanvasFigure) else height + more
     if figure.subfigs and figure.get_layout_engine() is None:
         figure.set_layout_engine("constrained")  # nothing else moves subfigures
 
     def up(y: float) -> float:
-        return (y * height + more) / taller
+        return (y * height + more if y < 0.5 else taller - (1 - y) * height) / taller
 
     engine = figure.get_layout_engine()
     texts = [text for text in figure.texts if text.get_transform() == figure.transFigure]
@@ -67,7 +72,7 @@ def _grow(figure: Figure, more: float) -> None:
             if text.get_text() == figure.get_supxlabel():  # placed at the lower edge of the figure
                 text.set_transform(text.get_transform() + ScaledTranslation(0, more, figure.dpi_scale_trans))
         left, low, wide, high = engine.get()["rect"]
-        engine.set(rect=(left, up(low), wide, high * height / taller))
+        engine.set(rect=(left, up(low), wide, up(low + high) - up(low)))
         move_legends(figure, up, beside="below")
         return
     if isinstance(engine, TightLayoutEngine):

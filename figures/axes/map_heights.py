@@ -35,9 +35,9 @@ def fit_heights(figure: Figure, axs: Sequence[Axes], *, again: bool = False) -> 
         axs: Its panels, in one grid.
         again: Whether the heights are nearly right, because labels alone have changed since.
     """
-    panels = [ax for ax in axs if ax.get_label() != "<colorbar>" and ax.axison and ax.has_data()]
+    panels = [ax for ax in axs if ax.get_label() != "<colorbar>" and ax.has_data()]
     grids = [spec.get_gridspec() for ax in panels if (spec := ax.get_subplotspec()) is not None]
-    maps = [ax for ax in panels if ax.get_aspect() != "auto"]
+    maps = [ax for ax in panels if ax.axison and ax.get_aspect() != "auto"]
     single = maps and len(grids) == len(panels) and all(grid is grids[0] for grid in grids)
     if not single or not isinstance(figure.get_layout_engine(), ConstrainedLayoutEngine):
         return

@@ -60,8 +60,8 @@ def matrix(
     ax.set_ylabel(style.text(values[rows]))
     if max(values.shape) <= WRITTEN:
         _write(ax, values.values)
-    else:
-        minus(ax, values.values < 0)
+    if minus(ax, (values.values < 0) & bool((values > 0).any())) and max(values.shape) <= WRITTEN:
+        ax.lines[-1].set(gid=CELL, visible=False)
     if bar:
         colours = cast(Figure, ax.figure).colorbar(image, ax=ax, label=style.text(values), aspect=SLENDER, pad=0.02)
         match_height(colours.ax, [ax])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import matplotlib as mpl
+
 from figures.looks import palette, style
 
 
@@ -21,7 +23,7 @@ def line_look(name: str | None, **look: Any) -> dict[str, Any]:
     elif averages or look.get("linestyle", "-") != "-":
         size = 3.5 if averages else 2.5
         look = {"marker": style.marker(name), "markersize": size, "markevery": 0.13, **look}
-    artist |= {"markerfacecolor": "white", "markeredgewidth": 0.8} if averages else {}
+    artist |= {"markerfacecolor": mpl.rcParams["axes.facecolor"], "markeredgewidth": 0.8} if averages else {}
     return {**artist, **look}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import matplotlib as mpl
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
@@ -66,9 +67,7 @@ def sharpest_slice(
         line_with_band(series, ax=ax, over="t", log=log, **artist)
     if log:
         style.logarithmic(ax)
-    style.name_axes(ax, None, style.text(values))
-    ax.set_xlabel("distance along the sharpest direction")
-    return ax
+    return style.name_axes(ax, "distance along the sharpest direction", style.text(values))
 
 
 def remark_unconverged(ds: xr.Dataset) -> None:
@@ -182,6 +181,7 @@ def layers(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
     """
     ax = style.axes(ax)
     remark_unconverged(ds)
+    ground = mpl.rcParams["axes.facecolor"]
     positions, pairs = np.arange(ds.sizes["layer"]), split_algorithms(ds["eigenvalue"])
     for index, (name, series) in enumerate(pairs):
         across = positions + (index - (len(pairs) - 1) / 2) * 0.7 / len(pairs)
@@ -195,7 +195,7 @@ def layers(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
         middle = logs.copy(data=np.exp(logs.values))
         (dots,) = ax.plot(across, middle.values, **{**artist, **look})
         below = mean(series, "seed").values < 0
-        hollow = {**artist, "markerfacecolor": "white", "markeredgecolor": dots.get_color(), "label": "_nolegend_"}
+        hollow = {**artist, "markerfacecolor": ground, "markeredgecolor": dots.get_color(), "label": "_nolegend_"}
         ax.plot(across[below], middle.values[below], **{**hollow, **look})
     ax.set_xlim(-0.6, len(positions) - 0.4)
     ax.set_xticks(positions[:-1] + 0.5, minor=True)
@@ -206,5 +206,4 @@ def layers(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
     every = max(1, len(positions) // 20)
     names = [str(name) for name in ds["layer"].values[::every]]
     ax.set_xticks(positions[::every], names, **_SLANTED)
-    ax.set_xlabel("parameter tensor")
-    return ax
+    return style.name_axes(ax, "parameter tensor")

@@ -89,7 +89,7 @@ def optima(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
     ax.scatter(x, y, color=by_round(ds["round"], known), **look)
     if "covariance" in ds and bool(np.isfinite(ds["covariance"].values).all()):
         _spread(ds, ax)
-    return ax
+    return style.name_axes(ax)
 
 
 def by_round(rounds: xr.DataArray, shown: np.ndarray) -> np.ndarray:

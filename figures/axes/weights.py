@@ -147,4 +147,4 @@ def correlations(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes
     ax.axvline(0, color="#555555", linewidth=0.6, zorder=1)
     ax.set_xlim(-1, 1)
     ax.set_ylim(ds.sizes["sample"] - 0.5, -0.8)
-    return ax
+    return style.name_axes(ax)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -16,11 +17,12 @@ from matplotlib.figure import Figure, SubFigure
 
 from drift.runs.run import Run
 from figures.axes.finish import finish
-from figures.axes.fit import fit
+from figures.axes.fit import fit, lay_out
 from figures.axes.footnote import footnote
 from figures.axes.map_heights import fit_heights
 from figures.gallery._paired import cut, paired
 from figures.looks import look, style
+from figures.looks.layout import PAGE
 from figures.selection.identity import add_identity, caption
 from figures.selection.run_selection import count_differences, join_names, refusal, required_runs, select_runs
 from landscape.results import stated
@@ -143,9 +145,32 @@ def _complete(figure: Figure, axs: Sequence[Axes], ds: xr.Dataset, drawing: look
     fit(figure, axs)
     if not drawing.composed:
         fit_heights(figure, axs, again=True)
+        if style.is_narrow() or figure.get_figheight() >= PAGE:
+            _require_room(figure, axs)
     style.stand_out([*axs, *(figure.legends if drawing.ax is None else ())])
     if drawing.take("note") and not drawing.composed:
         footnote(figure, caption(ds))
+
+
+LEAST = 0.2
+"""Height from which on a panel can be read, inches."""
+
+
+def _require_room(figure: Figure, axs: Sequence[Axes]) -> None:
+    """Refuse panels that are too low to be read, or whose labels leave none of them any room.
+
+    Raises:
+        ValueError: With what to do.
+    """
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        lay_out(figure)
+    panels = [ax for ax in axs if ax.axison and ax.has_data() and ax.get_label() != "<colorbar>"]
+    low = min((ax.get_position().height for ax in panels), default=1.0) * figure.get_figheight()
+    if low < LEAST or any("constrained_layout" in str(warning.message) for warning in warned):
+        raise ValueError(
+            f"{len(panels)} panels do not fit a page at this width; give fewer runs or settings, or a larger width."
+        )
 
 
 def _wanted(figure: Callable[..., Any], runs: Sequence[Run], options: Mapping[str, Any]) -> Sequence[Run]:

@@ -15,6 +15,7 @@ from matplotlib.patches import Rectangle
 
 from figures.axes.units import ABSENT
 from figures.looks import look, style
+from figures.looks.layout import PAGE
 from figures.selection import setting_text
 from figures.texts import best_rows
 from figures.texts.table import Cell, cells, printed_cells
@@ -52,6 +53,9 @@ def draw_groups(groups: Sequence[Group], names: Sequence[str], note: str, stub: 
 
     Args:
         stub: What the rows are.
+
+    Raises:
+        ValueError: If they do not fit a page.
     """
     equal = [group for group in groups if len(names) > 1 and group.says_the_same]
     if 0 < len(equal) < len(groups):
@@ -68,6 +72,11 @@ def draw_groups(groups: Sequence[Group], names: Sequence[str], note: str, stub: 
     heights = [sum(rows.values()) * 0.17 + tall * 0.13 + 0.27 + 0.15 * lift for rows, tall, lift in extents]
     lines = [line for sentence in note.splitlines() for line in textwrap.wrap(sentence, int(letters))]
     height = sum(heights) + 0.2 + 0.13 * len(lines)
+    if height > PAGE and not look.current().composed:
+        raise ValueError(
+            f"a table of this size (rows: {len(names) - 1}, columns: {len(groups)}) does not fit a page at this width; "
+            f"give fewer runs{', or a larger width' if width < style.WIDE else ''}."
+        )
     figure, axs = style.panels(len(blocks), 1, width=width, height=height, height_ratios=heights)
     for ax, block, end in zip(axs[:, 0], blocks, ends, strict=True):
         _table(ax, names, block, end)

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from drift.analyses.landscapes.barriers import pool_barriers
 from drift.analyses.per_round import evenly_spaced
 from drift.runs.run import Run
+from figures.axes.fit import NAME
 from figures.gallery import _selected, _stack
 from figures.gallery.barriers_clients import looks, matrix, shown_variables, without_barriers
 from figures.looks import style
@@ -77,9 +78,8 @@ def _losses(panel: xr.Dataset, ax: Axes) -> None:
     across = np.linspace(-0.25, 0.25, len(mixed))
     ax.plot(np.zeros(len(members) - 1), members[1:], "o", color=style.CLIENT, markersize=4)
     ax.plot(0, members[0], "D", color=style.GLOBAL, markersize=4)
-    ax.annotate(
-        "received", (0, members[0]), (0, -5), textcoords="offset points", fontsize=style.small(), ha="center", va="top"
-    )
+    note = ax.annotate("received", (0, members[0]), (0, -5), textcoords="offset points", ha="center", va="top")
+    note.set(fontsize=style.small(), gid=NAME)
     ax.margins(y=0.14)
     ax.plot(1 + across, mixed, ".", color=style.steps(3)[1], markersize=3)
     ax.hlines(mixed.mean(), 0.65, 1.35, colors="black", linewidth=1.0)

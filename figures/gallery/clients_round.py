@@ -16,6 +16,7 @@ from figures.axes.placed_text import spread_names
 from figures.gallery import _runs, _selected
 from figures.interactive.words import label_shares
 from figures.looks import style
+from figures.looks.layout import fitting
 
 NEEDS = "one run of any method; losses need the clients of the round"
 
@@ -66,12 +67,12 @@ def draw(ds: xr.Dataset) -> Figure:
     """
     ds, groups = _ordered(ds)
     below = [name for name in ("own_loss", "class_share") if name in ds]
-    figure, axs = style.panels(2 if below else 1, 2, height=5.0 if below else 2.6, cell=0.34)
+    figure, axs = style.panels(2 if below else 1, 2, height=5.0 if below else 2.6, cell=0.36)
     _updates(ds, axs[0, 0])
     narrow = style.is_narrow()
     pairs = matrices.matrix(ds.cosine, ax=axs[0, 1], low=-1, high=1, cmap=style.SIGNED, bar=not narrow)
     if narrow:  # a bar beside the matrix would take its width from all panels
-        pairs.get_subplotspec().get_gridspec().set_height_ratios([0.95, 1.7, 0.9, 0.9][: axs.size])  # type: ignore[union-attr]
+        pairs.get_subplotspec().get_gridspec().set_height_ratios([1.4, 1.7, 0.9, 0.9][: axs.size])  # type: ignore[union-attr]
         figure.colorbar(pairs.images[0], ax=pairs, location="bottom", aspect=30, label=style.text(ds.cosine))
     free = list(axs[1]) if below else []
     cosines = ds.cosine.values[np.triu_indices(ds.sizes["client"], 1)]
@@ -149,7 +150,7 @@ def _losses(ds: xr.Dataset, ax: Axes) -> None:
     if not many:
         ax.vlines(positions, ds.own_loss, ds.end_own_loss, color=style.CLIENT, linewidth=0.8, zorder=1)
     style.logarithmic(ax)
-    ax.legend(markerscale=3 if many else 1, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3)
+    ax.legend(markerscale=3 if many else 1, loc="lower right", bbox_to_anchor=(1, 1), ncols=3)
     matrices.name_ticks(ax.xaxis, [str(client) for client in ds.client.values])
     ax.set_xlabel("client")
     ax.set_ylabel(f"loss on its own data [{ds.own_loss.attrs['units']}]")
@@ -163,7 +164,8 @@ def _labels(ds: xr.Dataset, ax: Axes) -> None:
     if ds.sizes["class"] <= 12 and ax.containers:
         where: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1, 0.5), "title": "class"}
         if style.is_narrow():
-            where = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.55), "ncols": 3}
+            across = fitting([str(name) for name in ds["class"].values], style.width(), 3)
+            where = {"loc": "upper right", "bbox_to_anchor": (1, 0), "borderaxespad": 4, "ncols": across}
         ax.legend(fontsize=style.small(), title_fontsize=style.small(), **where)
 
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import matplotlib as mpl
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
@@ -10,6 +11,7 @@ from matplotlib.figure import Figure
 from drift.analyses.landscapes.projected_plane import projected_plane
 from drift.runs.run import Run
 from figures.axes import surfaces
+from figures.axes.fit import NAME
 from figures.gallery import _planes, _selected
 from figures.looks import style
 
@@ -47,7 +49,7 @@ def draw(ds: xr.Dataset) -> Figure:
     for name, (x, y), aside in zip(ds.mark.values[free], places[free], led[free], strict=True):
         look = _LED | {"xytext": (-26, 20 if y > places[led, 1].mean() else -20)} if aside else _OVER
         note = row[0].annotate(_short(name), (x, y), textcoords="offset points", zorder=6, **look)
-        note.set(path_effects=style.outline(), fontsize=style.small())
+        note.set(path_effects=style.outline(), fontsize=style.small(), gid=NAME)
     surfaces.colorbar(figure, row[:1], levels, style.text(ds.loss))
     _gaps(ds, row[1])
     return style.key(figure, row[1:])
@@ -64,7 +66,7 @@ def _gaps(ds: xr.Dataset, ax: Axes) -> None:
     ax.vlines(ds.distance, ds.foot_loss, ds.mark_loss, colors=style.CLIENT, linewidth=1.0, zorder=2)
     ax.plot(ds.distance, ds.mark_loss, "o", color=style.GLOBAL, markersize=4, label="the model itself")
     off = ds.isel(mark=ds.in_plane.values == 0)
-    hollow: dict[str, Any] = {"color": "white", "markeredgecolor": style.GLOBAL, "markersize": 4}
+    hollow: dict[str, Any] = {"color": mpl.rcParams["axes.facecolor"], "markeredgecolor": style.GLOBAL, "markersize": 4}
     ax.plot(off.distance, off.foot_loss, "o", label="its foot on the plane", **hollow)
     for name, x, y in zip(ds.mark.values, ds.distance.values, ds.mark_loss.values, strict=True):
         ax.annotate(_short(name), (x, y), (4, 0), textcoords="offset points", fontsize=style.small(), va="center")

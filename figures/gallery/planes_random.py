@@ -41,7 +41,8 @@ def draw(ds: xr.Dataset) -> Figure:
         surfaces.contour(ds.sel(algorithm=name).isel(seed=0), ax=ax, levels=levels)
         ax.plot(0, 0, "^", color="black", markeredgecolor="white", markersize=5.5)
         ax.set_aspect("equal")
-        ax.set_xticks(float(ds.alpha.max()) * np.array([-0.5, 0.0, 0.5]))
+        halves = np.array([-0.5, 0.0, 0.5])  # as many at any size
+        ax.set(xticks=float(ds.alpha.max()) * halves, yticks=float(ds.beta.max()) * halves)
         ax.set_title(style.label(name), fontsize=style.small())
         style.name_axes(ax, "u", "v")
     style.name_edges(axs, len(names))

@@ -24,8 +24,8 @@ NARROW, WIDE = WIDTHS["column"], WIDTHS["page"]
 CLOSE = 4.6
 """Width in inches below which panels that stand side by side on a page are stacked."""
 
-PAGE, LOWEST = 8.4, 0.8
-"""Height of a figure without its footnote that panels do not exceed, and that of a panel with its labels, inches."""
+TEXT_BLOCK, PAGE, LOWEST = 9.0, 8.4, 0.8
+"""Height of a page's text, which no figure exceeds; of a figure without its footnote; of a panel with its labels."""
 
 KEY = 0.55
 """Height of a legend above the panels, inches."""

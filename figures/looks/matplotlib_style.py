@@ -9,6 +9,8 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib import font_manager
 from matplotlib import style as sheets
+from matplotlib.figure import FigureBase
+from matplotlib.text import Text
 
 from figures.looks import look
 
@@ -49,6 +51,15 @@ def small() -> float:
     with context():
         size = mpl.rcParams["legend.fontsize"]
         return float(font_manager.FontProperties(size=size).get_size_in_points())
+
+
+def keep_fonts(figure: FigureBase) -> None:
+    """Give texts the fonts of the style that is asked for; generic names are those of the style when it is saved."""
+    settings: Any = mpl.rcParams  # newer stubs list every key
+    for text in figure.findobj(Text) if look.current().look.style else ():
+        text.set(linespacing=1.0, math_fontfamily=settings["mathtext.fontset"])  # serif lines are far from each other
+        if (families := text.get_fontfamily()) in (["serif"], ["sans-serif"]):
+            text.set_fontfamily(settings[f"font.{families[0]}"])
 
 
 @lru_cache

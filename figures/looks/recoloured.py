@@ -42,7 +42,9 @@ def stand_out(roots: Iterable[Artist]) -> None:
     for artist in {artist for root in shown for artist in root.findobj()} - behind:
         colours = _colours(artist)
         seen = {name: np.array([_seen(row, ground) for row in rows]) for name, rows in colours.items()}
-        if any(len(colours[name]) and (colours[name] == seen[name]).all() for name in MARKER & seen.keys()):
+        if seen.keys() >= MARKER and (colours["markerfacecolor"][:, :3] == ground).any():
+            seen["markerfacecolor"] = colours["markerfacecolor"]  # hollow ones stay so
+        elif any(len(colours[name]) and (colours[name] == seen[name]).all() for name in MARKER & seen.keys()):
             seen = {"color": seen["color"]}
         elif seen.keys() == AREA and colours["facecolor"][:, 3:].any():
             del seen["edgecolor"]

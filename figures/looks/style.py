@@ -22,15 +22,15 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 from figures.looks import look, palette
 from figures.looks.layout import NARROW, WIDE, is_beside, is_first, is_lowest, is_narrow, key, name_edges, panels, width
 from figures.looks.literal import literal
-from figures.looks.matplotlib_style import context, small
+from figures.looks.matplotlib_style import context, keep_fonts, small
 from figures.looks.palette import CLIENT, GLOBAL, METHODS, SEQUENTIAL, SIGNED, dash, marker, order
 from figures.looks.recoloured import stand_out, without_transparency
 from figures.looks.words import PLAIN, in_words, text, with_unit
 
 __all__ = ["CLIENT", "GLOBAL", "METHODS", "NARROW", "SEQUENTIAL", "SIGNED", "WIDE", "axes", "colour", "context"]
-__all__ += ["dash", "is_beside", "is_first", "is_lowest", "is_narrow", "key", "label", "literal", "marker", "name_axes"]
-__all__ += ["name_edges", "order", "outline", "panels", "save", "sequential", "small", "steps", "text", "width"]
-__all__ += ["in_words", "sentence", "stand_out", "with_unit"]
+__all__ += ["dash", "is_beside", "is_first", "is_lowest", "is_narrow", "keep_fonts", "key", "label", "literal"]
+__all__ += ["marker", "name_axes", "name_edges", "order", "outline", "panels", "save", "sequential", "small", "steps"]
+__all__ += ["in_words", "sentence", "stand_out", "text", "width", "with_unit"]
 
 
 def label(name: str) -> str:
@@ -129,7 +129,7 @@ def logarithmic(ax: Axes) -> None:
 
 
 def name_axes(ax: Axes, x: str | None = None, y: str | None = None, *, integers: int | None = None) -> Axes:
-    """Label the axes of a panel, and return the panel.
+    """Label the axes of a drawn panel, make all in it seen on a dark ground, and return the panel.
 
     Args:
         x, y: The labels; None leaves one as it is.
@@ -141,6 +141,7 @@ def name_axes(ax: Axes, x: str | None = None, y: str | None = None, *, integers:
         ax.set_xlabel(x)
     if y is not None:
         ax.set_ylabel(y)
+    stand_out([ax])
     return ax
 
 

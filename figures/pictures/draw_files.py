@@ -68,7 +68,6 @@ def draw(
     folder = Path(folder)
     os.environ.setdefault("MPLBACKEND", "Agg")
     import matplotlib.pyplot as plt
-    from matplotlib.text import Text
 
     from figures.axes.footnote import footnote
     from figures.looks import style
@@ -88,8 +87,6 @@ def draw(
         ds = ds.assign_attrs(odd_statistics="\n".join(odd)) if odd else ds
         ds = ds.assign_attrs({"figure": plain, **gallery.origin(name), "test_samples": samples or 0})
         figure = figure_plugin.draw(ds)
-        for text in figure.findobj(Text) if drawing.look.style else ():
-            text.set_linespacing(1.0)  # lines of serif fonts are far from each other by default
         if drawing.notes:
             ds = ds.assign_attrs(band=literal.plain(drawing.noted()))
         needs = getattr(figure_plugin, "NEEDS", "")

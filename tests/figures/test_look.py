@@ -13,6 +13,8 @@ from matplotlib.figure import Figure
 
 import figures
 from figures import gallery
+from figures.axes.finish import finish
+from figures.axes.footnote import footnote
 from figures.commands.look_options import LookOptions
 from figures.looks import look, matplotlib_style, style
 from figures.looks.layout import PAGE
@@ -272,6 +274,18 @@ def test_a_font_that_is_not_installed_is_named_with_the_one_in_its_place(monkeyp
     assert matplotlib_style.substitute("icml") == expected
     monkeypatch.setattr(matplotlib_style.font_manager, "get_font_names", lambda: ["Times New Roman", "STIXGeneral"])
     assert matplotlib_style.substitute("icml") == matplotlib_style.substitute("ggplot") == ""
+
+
+def test_a_figure_of_a_venue_keeps_its_fonts_where_it_is_saved_without_the_style():
+    with look.drawing(look.read(style="neurips")), style.context():
+        figure, axs = style.panels(1, 1)
+        axs[0, 0].set_title("two\nlines")
+        footnote(figure, "below")
+        finish(figure, list(axs.flat), look.current())
+        there = mpl.rcParams["font.serif"]
+    title, note = axs[0, 0].title, figure.texts[-1]
+    assert [text.get_fontfamily() for text in (title, note)] == [there, there]
+    assert title._linespacing == 1.0 and title.get_math_fontfamily() == "stix"
 
 
 @pytest.mark.parametrize("words", ["font.family: NoSuchFont", "font.family: serif\nfont.serif: NoSuchFont"])

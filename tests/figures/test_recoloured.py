@@ -5,6 +5,7 @@ from __future__ import annotations
 import matplotlib as mpl
 import numpy as np
 import pytest
+import xarray as xr
 from matplotlib.colors import to_rgb, to_rgba_array
 from matplotlib.figure import Figure
 from matplotlib.legend import Legend
@@ -12,7 +13,10 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
+import figures
 from figures import gallery
+from figures.axes.method_looks import line_look
+from figures.axes.spectra import layers
 from figures.looks import look, style
 from figures.pictures.result_picture import plot
 
@@ -76,6 +80,33 @@ def test_the_usual_picture_of_a_result_is_seen_in_a_dark_style_of_the_user(runs)
         ax = Figure().add_subplot()
         plot(runs[0].metrics(), ax=ax, variable="accuracy")
     assert ax.lines and _unseen(ax) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "draw"),
+    [
+        ("accuracy-rounds", figures.curve),
+        ("coherence-rounds", figures.coherence),
+        ("variance-rounds", figures.variances),
+        ("eigen-slice", figures.sharpest_slice),
+    ],
+)
+def test_what_is_drawn_on_axes_of_the_user_is_seen_in_a_dark_style_of_the_user(name, draw, numbers):
+    with mpl.style.context(DARK):
+        ax = draw(numbers(name), ax=Figure().add_subplot())
+        ax.legend()
+    assert ax.lines and _unseen(ax) == []
+
+
+def test_hollow_markers_stay_hollow_on_a_dark_ground():
+    eigenvalues = [[3.0, -2.0, 1.0]]
+    ds = xr.Dataset({"eigenvalue": (("algorithm", "layer"), eigenvalues)}, {"algorithm": ["fedavg"], "layer": [*"abc"]})
+    with mpl.style.context(DARK):
+        filled, hollow = layers(ds, ax=Figure().add_subplot()).lines[-2:]
+    assert to_rgb(hollow.get_markerfacecolor()) == (0, 0, 0) != to_rgb(filled.get_markerfacecolor())
+    assert _contrast(np.array(to_rgb(hollow.get_markeredgecolor()))) >= 2.99
+    with mpl.style.context(DARK):
+        assert to_rgb(line_look("fedavg+ima")["markerfacecolor"]) == (0, 0, 0)
 
 
 def test_eps_has_the_colours_of_a_transparent_picture_without_a_message_of_matplotlib(numbers, tmp_path, caplog):

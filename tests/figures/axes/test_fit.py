@@ -6,9 +6,13 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+import xarray as xr
 from matplotlib.figure import Figure
+from matplotlib.text import Text
+from matplotlib.ticker import LogLocator
 
 from figures.axes.fit import NAME, _even, fit, lay_out
+from figures.axes.matrices import matrix
 
 pytestmark = pytest.mark.seconds
 
@@ -59,6 +63,49 @@ def test_words_and_logarithmic_numbers_stay():
     assert len(axis.get_majorticklocs()) == 9
 
 
+def test_powers_of_ten_that_touch_are_thinned():
+    figure = Figure(figsize=(3, 0.6), layout="constrained")
+    ax = figure.add_subplot(yscale="log", ylim=(1e-8, 1e-5))
+    ax.yaxis.set_major_locator(LogLocator(subs=(1,), numticks=9))
+    fit(figure, [ax])
+    assert ax.get_yticks().tolist() == pytest.approx([1e-8, 1e-6])
+
+
+@pytest.mark.parametrize("low", [-1.5, 0.1])
+def test_a_small_matrix_names_every_second_row_and_the_last_and_keeps_the_signs_of_its_numbers(low):
+    figure = Figure(figsize=(1.5, 1.5), layout="constrained")
+    names = [*map(str, range(10, 18)), "global"]
+    values = xr.DataArray(np.linspace(low, 1.5, 81).reshape(9, 9), {"a": names, "b": names}, ("a", "b"))
+    ax = matrix(values, ax=figure.add_subplot(), low=-2, high=2, bar=False)
+    fit(figure, [ax])
+    lay_out(figure)
+    assert [text.get_text() for text in ax.get_yticklabels()][-1] == "global" and min(_gaps(ax.yaxis, True)) >= 1
+    shown = [line for line in ax.lines if line.get_visible()]
+    assert not ax.texts and sum(len(line.get_xdata()) for line in shown) == (values < 0).sum()
+
+
+def test_the_label_of_a_bar_at_the_side_of_a_figure_stays_inside():
+    figure = Figure(figsize=(3, 1.5))
+    ax = figure.add_axes((0.01, 0.6, 0.7, 0.1), label="<colorbar>")
+    ax.set_xlabel("a label as long as its bar, with more words")
+    for size in range(20, 2, -1):
+        ax.xaxis.label.set_fontsize(size)
+        if ax.xaxis.label.get_window_extent().width < 1.04 * ax.get_window_extent().width:
+            break
+    fit(figure, [ax])
+    assert ax.xaxis.label.get_window_extent().x0 >= 0
+
+
+def test_a_title_stays_clear_of_a_colour_bar_that_goes_on_above_it():
+    figure = Figure(figsize=(3, 3))
+    ax = figure.add_subplot(figure.add_gridspec(1, 1, left=0.2, right=0.6, bottom=0.1, top=0.4)[0])
+    bar = figure.add_axes((0.65, 0.1, 0.05, 0.8), label="<colorbar>")
+    ax.set_title("of words that need room", fontsize=9)
+    assert ax.title.get_window_extent().x1 > bar.get_window_extent().x0
+    fit(figure, [ax, bar])
+    assert ax.title.get_window_extent().x1 <= bar.get_window_extent().x0
+
+
 def test_lines_of_a_wrapped_text_are_nearly_as_long_as_one_another():
     assert _even("distance along v", 14) == ["distance", "along v"]
     assert _even("one two three four", 15) == ["one two", "three four"]
@@ -85,6 +132,19 @@ def test_a_name_lies_over_no_line_between_marks_and_inside_of_its_map():
     note = ax.annotate("here", (0.1, 5), (0, 5), textcoords="offset points", ha="center", va="bottom", gid=NAME)
     fit(figure, [ax])
     assert note.xyann == (5, 0), "to the right: a line runs up, and the map ends at the left"
+
+
+def test_names_beside_models_that_are_close_cover_no_other_name_and_no_mark_with_their_letters():
+    figure = Figure(figsize=(3, 3), layout="constrained")
+    ax = figure.add_subplot(xlim=(0, 10), ylim=(0, 10))
+    ax.scatter([5, 3.4], [5, 4.2])
+    line = {"arrowstyle": "-"}
+    look = {"textcoords": "offset points", "ha": "right", "va": "center", "gid": NAME}
+    first = ax.annotate("other", (5, 5), (-26, 20), arrowprops=line, **look)
+    second = ax.annotate("start", (5, 5), (-26, -20), arrowprops=line, **look)
+    fit(figure, [ax])
+    assert first.xyann == (-26, 20)
+    assert not Text.get_window_extent(second).padded(2).contains(*ax.transData.transform((3.4, 4.2)))
 
 
 def test_a_level_label_is_as_wide_as_its_panel_and_not_as_it_is_tall():

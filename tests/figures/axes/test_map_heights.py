@@ -57,3 +57,14 @@ def test_rows_without_maps_keep_their_height():
         ax.plot([0, 1], [1, 3])
     map_heights.fit_heights(figure, axs.ravel())
     assert figure.get_figheight() == pytest.approx(2.2)
+
+
+def test_images_without_axes_below_a_map_keep_their_height():
+    figure, axs = style.panels(2, 1, height=6.0)
+    axs[0, 0].contourf(np.arange(12.0).reshape(3, 4))
+    axs[0, 0].set_aspect("equal")
+    axs[1, 0].imshow(np.eye(3), aspect="auto")
+    axs[1, 0].set_axis_off()
+    before = _inches(figure, axs[1, 0])[0][1]
+    map_heights.fit_heights(figure, axs.ravel())
+    assert _inches(figure, axs[1, 0])[0][1] == pytest.approx(before, rel=0.05)

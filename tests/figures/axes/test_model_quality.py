@@ -48,7 +48,7 @@ def test_cells_below_0_of_a_matrix_without_numbers_have_a_minus(size, marked):
     values[1, 5] = values[7, 2] = -1
     pairs = xr.DataArray(values, {"a": range(size), "b": range(size)}, ["a", "b"])
     lines = matrices.matrix(pairs, ax=style.panels()[1][0, 0], low=-1, high=1).lines
-    assert [line.get_xydata().tolist() for line in lines] == [[[5, 1], [2, 7]]] * marked
+    assert [line.get_xydata().tolist() for line in lines if line.get_visible()] == [[[5, 1], [2, 7]]] * marked
 
 
 @pytest.mark.parametrize(

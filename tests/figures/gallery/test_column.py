@@ -9,6 +9,8 @@ from visual_linter import lint
 
 from drift.analyses.counterfactual.step_terms import TERMS
 from figures import gallery
+from figures.axes.footnote import footnote
+from figures.looks.layout import TEXT_BLOCK
 
 ROUNDS = list(range(0, 40, 5))
 
@@ -92,14 +94,37 @@ DATA = {
 """Numbers of a figure, and its largest height as a part of its width."""
 
 
-@pytest.mark.parametrize("name", DATA)
-def test_a_figure_is_low_in_a_column_and_nothing_of_it_overlaps_or_is_alike_in_grey(name):
+@pytest.mark.parametrize(("name", "venue"), [*((name, "") for name in DATA), ("counterfactual-rounds", "neurips")])
+def test_a_figure_is_low_in_a_column_and_nothing_of_it_overlaps_or_is_alike_in_grey(name, venue):
     data, tall = DATA[name]
-    figure = gallery.load(name).draw(data().assign_attrs(data().attrs | SAID), width="column")
+    figure = gallery.load(name).draw(data().assign_attrs(data().attrs | SAID), width="column", style=venue)
     assert lint(figure) == []
     wide, high = figure.get_size_inches()
     assert high <= tall * wide
     assert min(ax.get_window_extent().height for ax in figure.axes) > 0.14 * figure.bbox.width, "panels can be read"
+
+
+def _accuracies(count: int) -> xr.Dataset:
+    coords = {
+        "panel": [f"data {i}, Dir({i}), {i} of 100 clients, local rate {i}, local epochs {i}" for i in range(count)],
+        "seed": [0],
+    }
+    coords |= {"algorithm": ["fedavg", "fedprox", "scaffold", "fedadam", "ima"], "round": ROUNDS}
+    return xr.Dataset({"accuracy": 1 - _array(*coords, **coords) / 2}, attrs=SAID)
+
+
+def test_panels_of_a_column_with_their_texts_are_no_taller_than_a_page_and_too_many_are_refused():
+    figure = gallery.load("accuracy-panels").draw(_accuracies(9), width="column", style="neurips")
+    assert lint(figure) == [] and figure.get_figheight() < TEXT_BLOCK
+    footnote(figure, "Note: of many words. " * 20)
+    assert lint(figure) == [] and figure.get_figheight() == TEXT_BLOCK
+    with pytest.raises(ValueError, match="18 panels do not fit a page at this width; give fewer runs"):
+        gallery.load("accuracy-panels").draw(_accuracies(18), width="column")
+
+
+@pytest.mark.parametrize("name", ["planes-projected", "barriers-clients", "planes-settings", "planes-random"])
+def test_maps_and_matrices_are_readable_in_the_narrowest_column(name, numbers):
+    assert lint(gallery.load(name).draw(numbers(name), width="column", style="neurips")) == []
 
 
 @pytest.mark.parametrize("name", ["counterfactual-rounds", "what-if-rounds", "drift-curvature"])

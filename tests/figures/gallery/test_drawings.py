@@ -31,7 +31,7 @@ between two, no alarm."""
 TABLES = {"accuracy-after", "rounds-target", *(name for name in NAMES if name.endswith("-table"))}
 """Figures as wide as what they hold."""
 
-ONE_PARTITION = {"accuracy-after", "robustness-table", "numbers-rounds"}
+ONE_PARTITION = {"accuracy-after", "accuracy-table", "gamma-table", "robustness-table", "numbers-rounds"}
 """Figures with a row or line per setting, linted of the methods on one partition: of every kind of setting at once
 tables are longer than a page, and lines of linear models coincide.
 """

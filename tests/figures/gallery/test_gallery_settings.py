@@ -22,7 +22,8 @@ from figures.gallery import (
     planes_settings,
     rounds_target,
 )
-from figures.looks import style
+from figures.looks import look, style
+from figures.looks.layout import PAGE
 from figures.selection import setting_text
 from figures.selection.run_selection import AnyOf
 from figures.texts.table import Cell, table
@@ -210,6 +211,22 @@ def test_wide_tables_go_on_below():
         boxes = [text.get_window_extent(drawer) for text in ax.texts if text.get_text()]
         assert all(box.x0 >= 0 and box.x1 <= figure.bbox.width for box in boxes)
         assert not any(one.overlaps(two) for i, one in enumerate(boxes) for two in boxes[:i])
+
+
+def test_a_table_that_is_taller_than_a_page_is_refused_with_what_to_do():
+    ds = xr.Dataset(
+        {"measured": (("row", "column", "seed"), np.ones((1, 13, 2))), "quick": ("column", [0] * 13)},
+        coords={
+            "row": ["fedlaw-attentive"],
+            "column": [f"number {i}, {i} of 100 clients, {i} rounds, local rate {i}, by way {i}" for i in range(13)],
+            "seed": [1, 2],
+        },
+    )
+    ds = _tables.label_numbers(ds, "accuracy", "fraction")
+    assert _table_figure.draw_table(ds, "accuracy").get_figheight() < PAGE
+    refused = pytest.raises(ValueError, match=r"\(rows: 1, columns: 13\)")
+    with look.drawing(look.read(width="column", style="neurips")), refused:
+        _table_figure.draw_table(ds, "accuracy")
 
 
 def test_rounds_to_a_target_are_counted_from_one(crossed):
