@@ -152,8 +152,8 @@ def _complete(figure: Figure, axs: Sequence[Axes], ds: xr.Dataset, drawing: look
         footnote(figure, caption(ds))
 
 
-LEAST = 0.2
-"""Height from which on a panel can be read, inches."""
+LEAST = 0.3
+"""Height from which on a panel other than a map can be read, inches."""
 
 
 def _require_room(figure: Figure, axs: Sequence[Axes]) -> None:
@@ -166,7 +166,8 @@ def _require_room(figure: Figure, axs: Sequence[Axes]) -> None:
         warnings.simplefilter("always")
         lay_out(figure)
     panels = [ax for ax in axs if ax.axison and ax.has_data() and ax.get_label() != "<colorbar>"]
-    low = min((ax.get_position().height for ax in panels), default=1.0) * figure.get_figheight()
+    heights = [ax.get_position().height for ax in panels if ax.get_aspect() == "auto"]
+    low = min(heights, default=1.0) * figure.get_figheight()
     if low < LEAST or any("constrained_layout" in str(warning.message) for warning in warned):
         raise ValueError(
             f"{len(panels)} panels do not fit a page at this width; give fewer runs or settings, or a larger width."
