@@ -54,7 +54,7 @@ def test_the_drift_settings_are_drawn_with_the_numbers_of_the_files():
 
 
 def test_tables_have_the_mean_of_the_last_ten_rounds():
-    shown = runs("*cifar10-dirichlet*.json")
+    shown = runs("[fs]*cifar10-dirichlet*.json")
     with pytest.raises(ValueError, match=r"differ in method\.gamma; name it in over"):
         gallery.load("accuracy-table").data(gallery.AnyOf(shown))
     selected = gallery.load("accuracy-table").data(gallery.AnyOf(shown), over="method.gamma")
