@@ -91,11 +91,7 @@ def _outside(figure: Figure, seen: Seen) -> list[str]:
 
 
 def _overlaps(seen: Seen) -> list[str]:
-    """Pairs of texts that cover each other: by more than a point across and 2.5 points in height.
-
-    Slanted texts, whose boxes are mostly empty, are left out.
-    """
-    seen = [(text, box) for text, box in seen if text.get_rotation() % 90 == 0]
+    """Pairs of texts that cover each other: by more than a point across and 2.5 points in height."""
     boxes = np.array([box for _, box in seen]).reshape(-1, 4)
     shared = np.minimum(boxes[:, None, 2:], boxes[None, :, 2:]) - np.maximum(boxes[:, None, :2], boxes[None, :, :2])
     pairs = np.argwhere(np.triu((shared[..., 0] > 1.0) & (shared[..., 1] > 2.5), k=1))

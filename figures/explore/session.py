@@ -45,7 +45,7 @@ class Session:
         self._closed = threading.Event()
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="explore-ask")
         self._scene = ChangedScene(workspace.runs, self._push, self._closed)
-        self._shown_jobs: list[Any] = []
+        self._shown_jobs: list[Any] | None = None  # a page that comes back may still list what has ended
         self._unfollow = workspace.follow(self._grown, self._worked)
 
     def receive(self, message: Any) -> None:

@@ -146,19 +146,22 @@ def _lane(
         for index, unit in [*enumerate(units)] * 2:  # a run may be asked only after a later one has its results
             if spent():
                 return
-            short = lacking(units, _files_of(units, folders.files))
-            todo = unit in short or not _file(unit, folders).exists()
-            if unit in anew and (anew[unit] or not todo):
+            first = unit not in anew
+            if not first and (anew[unit] or not any(anew.values())):
                 continue
-            anew[unit] = todo
+            anew[unit] = not _file(unit, folders).exists() or unit in lacking(units, _files_of(units, folders.files))
+            if not anew[unit]:
+                if first:
+                    yield UnitResult(unit, "recorded")
+                continue
             try:
-                result = _train(unit, units[index + 1 :], folders, device, spent, report, unit in short)
+                result = _train(unit, units[index + 1 :], folders, device, spent, report)
             except Diverged as reason:  # an outcome, which the same command would only meet again
                 result = UnitResult(unit, "diverged", str(reason))
                 diverged.add(unit.experiment.slug)
             except (ValueError, LookupError, RuntimeError) as reason:  # the other runs go on
                 result = UnitResult(unit, "failed", " ".join(str(reason).split()))
-            if result.state == "recorded" and todo:
+            if result.state == "recorded":
                 report(f"{unit.item.name}, seed {unit.seed}: measuring its rounds for claims, beyond any budget")
             record_finished(units, folders, diverged)
             yield result
@@ -187,14 +190,10 @@ def _train(
     device: str,
     spent: Callable[[], bool],
     report: Report,
-    incomplete: bool,
 ) -> UnitResult:
     experiment = _on(unit.experiment, device)
     allow_named(experiment.task.model)
     run = Run(folders.runs / experiment.slug, Context(folders.data))
-    path = folders.files / f"{run.name}.json"
-    if path.exists() and not incomplete:
-        return UnitResult(unit, "recorded")
     report(f"{unit.item.name}, seed {unit.seed}: {run.name}, {run.committed} of {experiment.rounds} rounds are on disk")
 
     def watch(record: Round) -> None:

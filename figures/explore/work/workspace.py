@@ -45,7 +45,7 @@ class Workspace:
         self._thread: threading.Thread | None = None
 
     def follow(self, on_growth: OnGrowth, on_work: OnWork) -> Callable[[], None]:
-        """Call functions, in another thread, when runs change and while there is work; returns what ends that."""
+        """Call functions, in another thread: when runs change, and twice a second; returns what ends that."""
         follower = (on_growth, on_work)
         self._followers.append(follower)
         if self._thread is None:
@@ -62,15 +62,15 @@ class Workspace:
             self.jobs.close()
 
     def _watch(self) -> None:
-        working = failed = False
+        failed = False
         while not self._closed.wait(EVERY):
-            before, working = working, bool(self.jobs.active)
             anew, failed = failed, not failed  # what an error stopped is sent once more
+            for _, on_work in list(self._followers):
+                with printed_errors():
+                    on_work()
             with printed_errors():
                 changes = self.runs.poll() if self._followers else Changes()
-                for on_growth, on_work in list(self._followers):
+                for on_growth, _ in list(self._followers):
                     if anew or changes != Changes():
                         on_growth(changes)
-                    if before or working:
-                        on_work()
                 failed = False

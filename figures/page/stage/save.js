@@ -85,15 +85,18 @@ async function savePicture(stage) { (await canvasOf(stage, 2)).toBlob((blob) => 
 
 // This page as one file that needs no server. say(words, cancel) says how far it is; cancel is null where it has ended.
 async function savePage(stage, say) {
-  say("Evaluating what the file shows ...", () => null);
+  let asked = null, stopped = false;
+  const cancel = () => { stopped = true; if (asked) asked.cancel(); say("No file: you cancelled it.", null); };
+  say("Evaluating what the file shows ...", cancel);
   try {
     const runs = stage.shown.flatMap((run) => (run.names || [{ name: run.key }]).map((member) => member.name)), live = blank(stage);
     const plain = Object.fromEntries(["figure", "filter", "follow", "tour"].map((name) => [name, live[name]]));
-    const what_if = await stage.why.weights.toSave(), asked = stage.link.ask("publish", { runs, address: addressOfState({ ...stage.state, ...plain }), what_if }, { onProgress: (progress) => say(`Saving ${progressWords(progress)}`, cancel) });
-    const cancel = () => { asked.cancel(); say("No file: you cancelled it.", null); };
+    const what_if = await stage.why.weights.toSave();
+    if (stopped) return;
+    asked = stage.link.ask("publish", { runs, address: addressOfState({ ...stage.state, ...plain }), what_if }, { onProgress: (progress) => say(`Saving ${progressWords(progress)}`, cancel) });
     say("Saving the page to send: evaluating its landscapes ...", cancel);
     const { name, base64, failed } = await asked;
     download(name, new Blob([bytesOf(base64)], { type: "text/html" }));
     say(`${name} is in your downloads. It opens as this page is now, anywhere, without a network. ${failed.length ? `Left out: ${failed.join(" ")}` : ""}`, null);
-  } catch (reason) { say(`No file: ${reason.message || reason}`, null); }
+  } catch (reason) { if (!stopped) say(`No file: ${reason.message || reason}`, null); }
 }

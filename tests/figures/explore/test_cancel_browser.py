@@ -7,6 +7,14 @@ from exploring import exploring, idle
 
 pytestmark = [*MARKS, pytest.mark.timeout(300)]
 VIEW = "document.getElementById('stage').view"
+SOCKET = "window.WebSocket = class extends WebSocket { constructor(...it) { super(...it); window.socket = this; } };"
+
+
+def no_work(page):
+    """Wait until no work is listed; else say which is."""
+    from playwright.sync_api import expect
+
+    expect(page.locator("#stage .jobs")).to_have_text("", timeout=60_000)
 
 
 def test_a_file_that_is_cancelled_is_not_made_and_the_next_one_is(page):
@@ -16,12 +24,38 @@ def test_a_file_that_is_cancelled_is_not_made_and_the_next_one_is(page):
     page.click("#stage .save button:has-text('This page')")
     page.click("#stage .saved button:has-text('Cancel')")
     page.wait_for_selector("#stage .saved:has-text('No file: you cancelled it.')")
-    page.wait_for_selector("#stage .jobs li", state="detached")
+    no_work(page)
     assert started == [] and page.locator("#stage .saved button").is_hidden()
     page.click("#stage .save summary")
     with page.expect_download(timeout=120_000):
         page.click("#stage .save button:has-text('This page')")
     page.wait_for_selector("#stage .saved:has-text('fedscape.html is in your downloads')")
+
+
+def test_a_file_is_cancelled_while_its_weights_are_evaluated(page):
+    page.evaluate(f"{{ {VIEW}.why.weights.toSave = () => new Promise(go => {{ window.go = go; }}); null; }}")
+    page.evaluate(f"{{ {VIEW}.link.ask = kind => {{ window.asked = kind; return new Promise(() => null); }}; null; }}")
+    page.click("#stage .save summary")
+    page.click("#stage .save button:has-text('This page')")
+    page.click("#stage .saved:has-text('Evaluating') button:has-text('Cancel')")
+    page.evaluate("window.go({})")
+    page.wait_for_timeout(50)
+    assert page.evaluate("window.asked") is None
+    assert "No file: you cancelled it." in page.text_content("#stage .saved")
+
+
+def test_a_page_that_lost_its_connection_lists_no_work_that_has_ended(browser, address):
+    page = browser.new_page(viewport={"width": 1400, "height": 900}, reduced_motion="reduce")
+    page.add_init_script(SOCKET)
+    page.goto(address)
+    idle(page)
+    no_work(page)
+    job = {"job": 7, "title": "landscape", "done": 1, "total": 4, "left": 9}
+    page.evaluate(f"job => {VIEW}.link.receive({{ push: 'jobs', value: [job] }})", job)
+    assert "landscape: 25 %" in page.text_content("#stage .jobs li")
+    page.evaluate("window.socket.close()")
+    no_work(page)
+    page.close()
 
 
 def test_work_that_is_cancelled_says_so_and_begins_again_when_it_is_looked_at_again(page):

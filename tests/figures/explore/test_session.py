@@ -153,6 +153,17 @@ def test_a_job_is_listed_with_what_is_done_and_can_be_cancelled(opened):
     assert opened.ask("cancel", job=10**6) is False
 
 
+def test_the_end_of_a_job_is_told_although_the_folders_cannot_be_looked_at(folder, jobs, monkeypatch, capfd):
+    with page(folder, jobs=jobs) as one:
+        number = one.send("publish", runs=[one.ask("scene")["runs"][0]["key"]])
+        one.wait(lambda message: message.get("push") == "jobs" and message["value"])
+        told = len(one.messages)
+        monkeypatch.setattr(one.workspace.runs, "poll", lambda: 1 / 0)
+        one.session.receive({"id": number, "cancel": True})
+        one.wait(lambda message: message in one.messages[told:] and message == {"push": "jobs", "value": []})
+    assert "ZeroDivisionError" in capfd.readouterr().err
+
+
 def test_an_error_of_the_program_is_a_line_and_has_its_traceback_in_the_terminal(opened, monkeypatch, capfd):
     def broken(ask, run, round):
         raise ZeroDivisionError("division by zero")
