@@ -39,6 +39,6 @@ def flatter(run: Run, other: Run) -> float:
     """1 minus the ratio of this run's median largest eigenvalue over minibatches, a late round, to another's."""
 
     def sharpness(member: Run) -> float:
-        return float(member.cached(round_sharpness, round=late(member, "globals")[-1])["median"])
+        return float(member.cached(round_sharpness, round=late(member, "globals")[-1], full=False)["median"])
 
     return 1 - sharpness(run) / sharpness(other)
