@@ -23,9 +23,9 @@ MODELS = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 MODELS["FEDSCAPE_TRUST"] = "gallery_runs:normalised,adapted:build"
 """What lets a process make the models of the tests."""
 
-REFUSED = {"ranking-table", "lines-aligned", "gws-setting", "simplex-optima", "weights-round"}
+REFUSED = {"ranking-table", "lines-aligned", "gws-setting", "simplex-optima", "weights-round", "robustness-table"}
 """Not drawn of these runs: the first takes users and films, the second hidden units, the next two runs of one setting,
-and the last weights that differ."""
+the next weights that differ, and the last fewer runs, whose table fits a page."""
 
 
 def written(runs: Path, names: list[str], seed: int) -> dict[str, str]:
