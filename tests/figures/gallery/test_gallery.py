@@ -202,8 +202,8 @@ def test_every_figure_is_drawn_from_the_command_line(runs, tmp_path, capsys, mon
     left = {name for name, row in rows.items() if row.get("left_out")}
     # gws-setting is by default over local.epochs, of which these runs have one value; one round has the three clients
     # whose weights are equal; most of them are linear models, which have no hidden units to align
-    # update-causes is about unequal clients, whose runs differ from the others in settings that tables want named; a row
-    # for each of these runs is too many for a page
+    # update-causes is about unequal clients, whose runs differ from the others in settings that tables want named; a
+    # table of noise of all these runs does not fit a page
     alone = {"update-causes", "robustness-table"}
     assert left == {*ELSEWHERE, *alone, "lines-aligned", "gws-setting", "simplex-optima", "weights-round"}
     assert rows["lines-aligned"]["left_out"].startswith("nothing to show of these runs")
