@@ -132,7 +132,7 @@ def _starts(run: Run, state: RunState) -> list[int] | None:
     """First rounds of windows around the best round of a broken run; None, evenly spread, for others."""
     if not state.broken:
         return None
-    stored, first = set(run.kept("globals")), max(0, state.best + 1)
+    stored, first = set(run.kept("globals")), max(0, state.turn + 1)
     last = len(run.rounds()) - 1
     candidates = [0, first, first + window_length(run)]
     return sorted({index for index in candidates if index in stored and index <= last})[:WINDOWS] or None

@@ -152,7 +152,7 @@ def events(run: Run, series: xr.DataArray | None, lost: int | None) -> list[dict
     Args:
         run: The run.
         series: Its coherence over rounds, if that is known.
-        lost: Round of the lowest loss of a run that diverged.
+        lost: Round of the lowest loss of a run that diverged; -1 if no loss is finite.
 
     Returns:
         Of each round: words, the name of the event before a colon, and of the critical point span, its interval.
@@ -166,7 +166,8 @@ def events(run: Run, series: xr.DataArray | None, lost: int | None) -> list[dict
     if isinstance(method := run.experiment.method, IMA):
         marks.append({"round": method.first_round(run.experiment.rounds), "words": "IMA starts averaging"})
     if lost is not None:
-        marks.append({"round": lost, "words": "diverged: the loss was lowest here"})
+        words = "the loss was lowest here" if lost >= 0 else "no loss is finite"
+        marks.append({"round": max(lost, 0), "words": f"diverged: {words}"})
     return [mark for mark in marks if mark["round"] <= run.rounds()[-1]]
 
 

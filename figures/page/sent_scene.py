@@ -38,7 +38,7 @@ def sent(start: Start, failed: Failed) -> Detail:
         run, state = group[0], run_state(group[0])
         shown = {index: partial(_landscape, run, index, start) for index in start.rounds(run)}
         title = f"landscape of {run.name}, round"
-        lost = max(state.best, 0) if state.name == "diverged" else None
+        lost = state.best if state.name == "diverged" else None
         return {
             "accuracies": [finite(mean_of_last(member, last=LAST)) for member in group],
             **curves(group, _number),

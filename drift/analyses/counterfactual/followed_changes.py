@@ -122,7 +122,7 @@ def spans_of(run: Run, rounds: int = ROUNDS) -> list[tuple[int, int]]:
     if last <= rounds:
         return [(0, last)]
     stored = run.kept("globals")
-    late = [index for index in stored if index <= (state.best + 1 if state.broken else last - rounds)]
+    late = [index for index in stored if index <= (state.turn + 1 if state.broken else last - rounds)]
     return [(0, rounds), *([(late[-1], min(rounds, last - late[-1]))] if late and late[-1] > 0 else [])]
 
 

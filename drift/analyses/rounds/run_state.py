@@ -37,13 +37,15 @@ class RunState:
     Args:
         name: One of `STATES`.
         fall: Expected decrease of the loss in the next round, nats, with its 95 % interval.
-        best: Round after which the loss, as a median of three, was lowest; -1 if none was evaluated.
+        best: Round after which the loss was lowest; -1 if none was evaluated.
+        turn: Round after which the median of three losses was lowest; -1 if none was evaluated.
         chance: Loss of the best constant answer, nats.
     """
 
     name: str
     fall: Estimate
     best: int
+    turn: int
     chance: float
 
     @property
@@ -78,11 +80,11 @@ def run_state(run: Run) -> RunState:
     losses, constant = recorded_losses(run), chance(run)
     nothing = Estimate(nan, nan, nan, 0)
     values = losses.values
-    if _diverged(run, losses, constant):
-        return RunState("diverged", nothing, _best(losses.where(np.isfinite(losses), drop=True))[0], constant)
-    if len(values) < FEWEST:
-        return RunState("not known", nothing, _best(losses)[0], constant)
-    best, lowest = _best(losses)
+    diverged = _diverged(run, losses, constant)
+    best = _best(losses)
+    turn, lowest = _turn(losses.where(np.isfinite(losses), drop=True) if diverged else losses)
+    if diverged or len(values) < FEWEST:
+        return RunState("diverged" if diverged else "not known", nothing, best, turn, constant)
     last, fall = float(np.median(values[-3:])), _fall(losses)
     learned = lowest < CHANCE * constant
     if learned and last - lowest > LOST * (constant - lowest):
@@ -91,7 +93,7 @@ def run_state(run: Run) -> RunState:
         name = "still learning"
     else:
         name = "plateau" if learned else "not learned"
-    return RunState(name, fall, best, constant)
+    return RunState(name, fall, best, turn, constant)
 
 
 def chance(run: Run) -> float:
@@ -127,7 +129,7 @@ def recorded_losses(run: Run, numbers: xr.Dataset | None = None) -> xr.DataArray
 
 
 def lost_from(run: Run, losses: xr.DataArray, constant: float) -> int | None:
-    """Round of the lowest loss of a run that diverged; None if it did not.
+    """Round of the lowest loss of a run that diverged, -1 if none of them is finite; None if it did not diverge.
 
     Args:
         run: The run.
@@ -136,7 +138,7 @@ def lost_from(run: Run, losses: xr.DataArray, constant: float) -> int | None:
     """
     if not _diverged(run, losses, constant):
         return None
-    return max(_best(losses.where(np.isfinite(losses), drop=True))[0], 0)
+    return _best(losses)
 
 
 def _diverged(run: Run, losses: xr.DataArray, constant: float) -> bool:
@@ -155,7 +157,12 @@ def _nothing_left(run: Run) -> bool:
     return not len(record.ids) or (record.end is not None and not bool(torch.isfinite(record.end).all()))
 
 
-def _best(losses: xr.DataArray) -> tuple[int, float]:
+def _best(losses: xr.DataArray) -> int:
+    finite = losses[np.isfinite(losses)]
+    return int(finite["round"].values[finite.values.argmin()]) if len(finite) else -1
+
+
+def _turn(losses: xr.DataArray) -> tuple[int, float]:
     values = losses.values
     if not len(values):
         return -1, inf

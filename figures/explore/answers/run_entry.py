@@ -138,7 +138,8 @@ def _state(run: GrowingRun, numbers: xr.Dataset, rounds: list[int], problem: str
         constant = math.log(classes) if classes > 1 and run.loss_units == "nats" else math.inf
         lost = lost_from(run, recorded_losses(run, numbers), constant)
     if lost is not None:
-        return "diverged", f"It diverged; its loss was lowest in round {lost}.", lost
+        lowest = f"its loss was lowest in round {lost}" if lost >= 0 else "none of its losses is finite"
+        return "diverged", f"It diverged; {lowest}.", lost
     done = rounds[-1] + 1 if rounds else 0
     if done >= planned or run.about.get("imported"):
         return "complete", "", None

@@ -15,7 +15,7 @@ from drift.analyses.rounds.run_state import RunState
 from drift.diagnosis.causes import FOLLOWED, beyond, promising, ranked, suspected, suspects
 from drift.simulation.simulate import simulate
 
-CALM = RunState("plateau", Estimate(0.0, -0.1, 0.1, 8), 10, 2.3)
+CALM = RunState("plateau", Estimate(0.0, -0.1, 0.1, 8), 10, 10, 2.3)
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +130,7 @@ def test_what_is_followed_gains_in_windows(run):
     many = {f"local.{name}-larger": [0.1 + place, 0.1] for place, name in enumerate("abcdef")}
     names = promising(windows_of({**many, RATE: [-0.5, 0.1], "even": [0.1, 0.1], "without-1": [-1, -1]}), CALM)
     assert len(names) == FOLLOWED + 2 and names[0] == "local.f-larger" and names[-2:] == ["without-1", "even"]
-    falling = RunState("still learning", CALM.fall, 10, 2.3)
+    falling = RunState("still learning", CALM.fall, 10, 10, 2.3)
     assert promising(windows_of({RATE: [-0.5, 0.1]}), falling) == [LONGER]
     assert promising(windows_of({"even": [0.01, 0.01]}), CALM) == []
 
@@ -143,7 +143,7 @@ def test_advice_that_is_followed_from_round_0_is_the_training_of_the_command(run
 
 def test_a_short_run_is_followed_as_a_whole_and_a_long_one_at_both_ends(run, monkeypatch):
     assert spans_of(run) == [(0, 4)]
-    state = SimpleNamespace(name="plateau", broken=False, best=60)
+    state = SimpleNamespace(name="plateau", broken=False, turn=60)
     many = SimpleNamespace(
         experiment=SimpleNamespace(rounds=100), rounds=lambda: list(range(100)), kept=lambda what: list(range(100))
     )

@@ -128,7 +128,7 @@ def test_odd_statistics_of_the_global_model_are_named(run, monkeypatch):
     ):
         monkeypatch.setattr(type(run), "round", lambda self, index, odd=odd: odd)
         assert remark in statistics_remark(run)
-        state = RunState("plateau", Estimate(0.0, 0.0, 0.0, 3), 0, 2.3)
+        state = RunState("plateau", Estimate(0.0, 0.0, 0.0, 3), 0, 0, 2.3)
         assert remark in findings.training(run, state).statement
 
 

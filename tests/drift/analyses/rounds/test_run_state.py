@@ -67,6 +67,28 @@ def test_the_expected_gain_per_round_is_the_slope(tmp_path):
     assert state.fall.low < 0.03 < state.fall.high or state.fall.value == pytest.approx(0.03, rel=0.03)
 
 
-def test_the_best_round_is_where_the_loss_was_lowest(tmp_path):
-    losses = np.concatenate([np.linspace(2, 0.3, 12), np.full(10, 1.8)])
-    assert run_state(run_with(losses, tmp_path)).best in (11, 12)
+@pytest.mark.parametrize(
+    ("losses", "best"),
+    [
+        (np.concatenate([np.linspace(2, 0.3, 12), np.full(10, 1.8)]), 11),
+        ([0.2, 2, 1.9, 1.8, 1.7, 1.6, 1.5, 1.5], 0),
+        ([229, 244, 460, 376, 371, 395], 0),
+        ([np.nan, np.inf, 460, 376, np.nan, 395], 3),
+        ([np.nan, np.inf, np.nan], -1),
+        ([np.nan, np.nan, np.nan, np.nan, np.nan], -1),
+        ([3.0, 2.0], 1),
+        ([], -1),
+    ],
+)
+def test_the_best_round_is_where_the_loss_was_lowest(losses, best, tmp_path):
+    run = run_with(np.array(losses, dtype=float), tmp_path, np.full(len(losses), 0.9))
+    state = run_state(run)
+    assert state.best == best
+    lost = states.lost_from(run, states.recorded_losses(run), state.chance)
+    assert lost == (best if state.name == "diverged" else None)
+
+
+def test_windows_of_a_broken_run_begin_where_three_losses_were_low(tmp_path):
+    losses = np.array([0.1, 2, 0.9, 0.8, 0.7, 0.75, 2, 2, 2, 2])
+    state = run_state(run_with(losses, tmp_path))
+    assert (state.name, state.best, state.turn) == ("lost what it had", 0, 5)
