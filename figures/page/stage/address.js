@@ -103,10 +103,10 @@ function readAddress(stage, hash, before) {
     else if (value === null || value === undefined) wrong.push(`${name} is ${short(text || raw) || "empty"}, not ${accepts}`);
     else state[STATE[name] || name] = value;
   }
-  const { round } = state;
-  state.round = stage.land.nearest(round, stage.land.held(state.runs), before.round);
+  const { round } = state, near = stage.land.nearest(round, stage.land.held(state.runs), before.round);
+  state.round = (state.follow ? stage.latest(state) : near) ?? near;
   const there = stage.runs.some((run) => state.runs.includes(run.key) && stage.land.rounds(run).includes(state.round) && !run.damaged?.[state.round]);
-  if (given.has("round") && state.round !== round) wrong.push(`there is no ${there ? stage.land.nothing(round, state.runs) : `landscape of round ${round}`}${there ? `; round ${state.round} is shown` : `, nor of round ${state.round}, which is on the stage`}`);
+  if (given.has("round") && near !== round) wrong.push(`there is no ${there ? stage.land.nothing(round, state.runs) : `landscape of round ${round}`}${there ? `; round ${state.round} is shown` : `, nor of round ${state.round}, which is on the stage`}`);
   const { mix, span } = state, ends = spanOf(stage, span, state.runs);
   if (String(span) !== String(ends)) { wrong.push(`span is ${span.join("-")}, and the rounds are ${spanOf(stage, [0, 1e9], state.runs)?.join(" to ") ?? stage.land.ends(state.runs)[1]}`); state.span = ends; }
   if (mix && (mix.run !== state.look || mix.round !== state.round)) { wrong.push(`its weights are of round ${mix.round} of ${stage.runs.find((run) => run.key === mix.run).label}, which is not looked at`); state.mix = null; }

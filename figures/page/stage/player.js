@@ -16,9 +16,9 @@ class Player {
   // Shows a round; landscapes that are there change gradually, unless the reader has asked for less motion. A gesture is one entry of the browser: what
   // it changes first is a new one, what it changes then takes the place of that, unless another change came between. Without one, no entry is made.
   goTo(round, { drag = false, then = null, changes = {}, gesture = {} } = {}) {
-    const { stage } = this, from = stage.state.round, last = stage.rounds[stage.rounds.length - 1];
+    const { stage } = this, from = stage.state.round;
     if (round === from) return;
-    const follow = stage.state.follow && round === last;
+    const follow = stage.state.follow && round === stage.latest();
     cancelAnimationFrame(this.moving);
     stage.tween = null;
     const replace = !gesture || (gesture === this.gesture && this.entry === stage.written), show = () => { stage.set({ round, follow, ...changes }, { replace }); Object.assign(this, { gesture, entry: stage.written, pressed: performance.now() }); };
