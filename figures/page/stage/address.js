@@ -133,13 +133,15 @@ function checkClients(stage, run, { frame, round, stale }) {
     say(`The weights are those of clients ${some.slice(0, 9).join(", ")}, and ${where} has clients ${ids.join(", ")}: the round's own are shown.`);
   }
   const number = Number((run.text || []).find(([name]) => name === "clients.number")?.[1]), others = Object.values(run.shown).flatMap(({ cohort = [] }) => cohort.map((one) => one.id));
-  if (stage.unchecked && state.client !== null && !(state.client < number) && ![...ids, ...others].includes(state.client)) {
-    say(`${run.label} has no client ${state.client} here; ${where} has clients ${ids.join(", ")}.`);
-    state.client = null;
-    stage.write(true);
-  }
+  const lacking = stage.unchecked ? Object.entries({ client: state.client, model: clientOf(state.model), against: state.against }).filter(([, id]) => id !== null && !ids.includes(id)) : [], never = lacking.filter(([, id]) => !(id < number) && !others.includes(id));
   stage.unchecked = false;
+  if (lacking.length) say(`There is no client ${[...new Set(lacking.map(([, id]) => id))].join(", ")} here: ${where} has clients ${ids.join(", ")}.`);
+  if (!never.length) return;
+  for (const [name] of never) state[name] = blank(stage)[name];
+  stage.write(true);
 }
+
+const clientOf = (model) => numberOf(/^client (\d+)$/.exec(model)?.[1]); // null for a model of no client
 
 // Weights as an address has them: run, round, gamma, then a number for each client.
 function mixOf(text, stage) {

@@ -108,14 +108,30 @@ def test_a_round_is_not_said_to_be_shown_where_no_round_has_a_landscape(opened):
     assert "round 2 is shown" not in page.text_content("#stage .complaint")
 
 
-@pytest.mark.parametrize("field", ["client=9999", "mix=fedavg,2,1,0:1", "mix=fedavg,2,1,9999:1"])
+FOREIGN = ["client=9999", "model=client%209999", "against=9999", "mix=fedavg,2,1,0:1", "mix=fedavg,2,1,9999:1"]
+
+
+@pytest.mark.parametrize("field", FOREIGN)
 def test_clients_that_a_round_has_not_are_said_in_a_line(opened, content, field):
     ids = ", ".join(str(one["id"]) for one in content["runs"][0]["shown"]["2"]["cohort"])
     page = opened(f"#round=2&look=fedavg&{field}")
     said = page.text_content("#stage .complaint")
     assert "round 2 of FedAvg" in said and f"has clients {ids}" in said
+    assert field.split("=")[0] not in page.evaluate("location.hash")
     page.locator("#stage .curves").press("ArrowLeft")
     assert page.locator("#stage .complaint").is_hidden()
+
+
+def test_a_client_of_another_round_is_said_and_stays_picked(opened, content):
+    cohorts = {index: {one["id"] for one in frame["cohort"]} for index, frame in content["runs"][0]["shown"].items()}
+    index, client = next((index, max(other - ids)) for index, ids in cohorts.items() for other in cohorts.values()
+                         if other - ids)  # fmt: skip
+    page = opened(f"#round={index}&look=fedavg&client={client}&model=client%20{client}")
+    assert f"There is no client {client} here: round {index} of" in page.text_content("#stage .complaint")
+    assert f"Client {client} is not in this round." in page.text_content("#stage .clients")
+    assert f"Round {index} has no client {client}: choose another model." in page.text_content("#stage .samples")
+    assert not page.locator("#stage .samples option").filter(has_text=f"client {client}").count()
+    assert f"client={client}&" in page.evaluate("location.hash"), "it is marked in rounds that it trains in"
 
 
 def test_flags_lie_beside_one_another_and_follow_their_rounds(opened, content, text, tmp_path):
