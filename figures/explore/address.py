@@ -9,6 +9,7 @@ from urllib.parse import quote, unquote
 
 from drift.runs.run import Run
 from figures.explore.answers.run_entry import able
+from figures.explore.answers.weights import LEAST
 from figures.explore.work.open_runs import OpenRuns
 from figures.page.front_end import STAGE
 from landscape.plugins import unknown
@@ -143,5 +144,10 @@ def _mix(words: Mapping[str, str], weights: Any, gamma: Any, runs: OpenRuns) -> 
     ids = list(map(str, sorted(runs.recorded(unquote(words["look"])).round(int(words["round"])).ids.tolist())))
     if sorted(map(str, weights)) != sorted(ids):
         raise ValueError(f"weights are of clients {', '.join(map(str, weights))}; give those of {', '.join(ids)}.")
-    pairs = [f"{client}:{_number('weights', weight, ACCEPTED['largest'])}" for client, weight in weights.items()]
-    return ",".join([words["look"], words["round"], _number("gamma", gamma, ACCEPTED["largest"]), *pairs])
+    factor, *texts = [_number("gamma", gamma, most := ACCEPTED["largest"])] + [
+        _number("weights", weight, most) for weight in weights.values()
+    ]
+    if not min(abs(math.fsum(map(float, texts))), abs(float(factor))) > LEAST:
+        raise ValueError("neither gamma nor the sum of the weights may be 0; give another number.")
+    pairs = [f"{client}:{text}" for client, text in zip(weights, texts, strict=True)]
+    return ",".join([words["look"], words["round"], factor, *pairs])

@@ -105,7 +105,7 @@ class Stage {
 
   read() {
     const read = readAddress(this, this.address.read(), beginning(this).state);
-    if (read) { Object.assign(this.state, read.state); Object.assign(this, { notice: complaint(read.wrong, read.whole), unchecked: true, uncheckedCurves: true }); this.settle(); if (read.whole) this.write(true); }
+    if (read) { Object.assign(this.state, read.state); Object.assign(this, { notice: complaint(read.wrong, read.whole), unchecked: true, uncheckedCurves: true }); this.settle(); if (read.wrong.length && this.rounds.length) this.write(true); }
     this.camera.turnTo(this.state.turn);
   }
 
@@ -134,6 +134,7 @@ class Stage {
     if (!state.runs.includes(state.look)) state.look = state.runs[0] ?? "";
     state.round = this.land.nearest(before, this.land.held(state.runs), before);
     if (state.round !== before) this.notice = `No run on the stage has ${rounds.length ? `a ${this.land.nothing(before, state.runs)}` : `round ${before}`}: round ${state.round}, the nearest, is shown.`;
+    if (state.view === "difference" && state.runs.length < 2) Object.assign(this, { notice: [this.notice, `The map is shown: ${TWO}.`].filter(Boolean).join(" ") }).state.view = "map";
     if (state.mix && (state.mix.run !== state.look || state.mix.round !== state.round)) state.mix = null;
   }
 

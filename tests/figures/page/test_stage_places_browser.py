@@ -45,6 +45,12 @@ NONSENSE = {
     "round=1&round=2": "round is there twice; the last one counts",
     "figure=zzz": "figure is zzz, not a figure of the explorer; a file has none",
     "mix=fedavg,2,1e9,0:1": "client:weight of each client, numbers up to 10",
+    "round=2&look=fedavg&mix=fedavg,2,1,0:0,1:0": "mix is fedavg,2,1,0:0,1:0, not run, round, gamma",
+    "round=2&look=fedavg&mix=fedavg,2,0,0:1": "where neither gamma nor the sum of the weights is 0",
+    "round=2&look=fedavg&mix=fedavg,2,1,0:0.2,0:0.8": "mix is fedavg,2,1,0:0.2,0:0.8, not run, round, gamma",
+    "round=2&look=fedavg&mix=fedavg,2,1,0:4,1:6": "its weights sum to 10 and are scaled to sum 1",
+    "runs=": "runs is empty, not names of runs here",
+    "view=difference&runs=fedavg": "view is difference, and a difference is that of two runs",
     "round=1&look=fedavg&mix=fedavg,2,1,0:1": "its weights are of round 2 of FedAvg, which is not looked at",
 }
 
@@ -62,12 +68,18 @@ def test_what_an_address_says_wrongly_is_one_plain_line_until_the_next_change(op
             said.startswith("This address cannot be shown as it is: ") and said.count("The rest of it is shown.") == 1
         )
         assert page.locator("#stage .plate:visible").count() >= 1, words
+    page.evaluate(f"{VIEW}.set({{ runs: ['fedavg', 'fedlaw'], view: 'difference' }})")
+    page.locator("#stage .card input").first.uncheck()
+    assert page.text_content(line) == "The map is shown: a difference is that of two runs."
+    assert page.evaluate(f"{VIEW}.state.view") == "map"
     page.evaluate(f"location.hash = '#{'&'.join(NONSENSE)}'")
     page.wait_for_selector(f"{line}:has-text('more')")
     page.locator("#stage .curves").press("ArrowLeft")
     assert page.locator(line).is_hidden()
+    assert "round=2&" in opened("#round=99&runs=fedavg").evaluate("location.hash"), "a bookmark of what is shown"
+    client = page.evaluate(f"{VIEW}.runs.find(run => run.key === 'fedlaw').shown[2].cohort[0].id")
     fresh = opened(
-        "#round=2&runs=fedlaw&view=relief&look=fedlaw&metric=error&at=0.1,0&client=1&smooth=3&span=0-2&tour=1"
+        f"#round=2&runs=fedlaw&view=relief&look=fedlaw&metric=error&at=0.1,0&client={client}&smooth=3&span=0-2&tour=1"
     )
     assert fresh.locator(line).is_hidden(), "a right address is shown without a word"
 
