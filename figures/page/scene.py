@@ -113,8 +113,10 @@ def missing(run: Run) -> str:
     if not run.kept("clients", least=3):
         if run.kept("clients") and run.experiment.clients.per_round > 2:
             return "fewer than three clients came back in each round that kept them: no landscape."
-        setting = "keep.clients=all" if run.experiment.clients.per_round > 2 else "clients.per_round=3"
-        return f"kept no round with three clients: no landscape. Train with --set {setting}."
+        clients = run.experiment.clients
+        few = [f"clients.{name}=3" for name in ("number", "per_round") if getattr(clients, name) < 3]
+        settings = " ".join(f"--set {setting}" for setting in few or ["keep.clients=all"])
+        return f"kept no round with three clients: no landscape. Train with {settings}."
     return ""
 
 

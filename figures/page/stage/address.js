@@ -140,6 +140,8 @@ function checkClients(stage, run, { frame, round, stale }) {
   }
   const number = Number((run.text || []).find(([name]) => name === "clients.number")?.[1]), others = Object.values(run.shown).flatMap(({ cohort = [] }) => cohort.map((one) => one.id));
   const lacking = stage.unchecked ? Object.entries({ client: state.client, model: clientOf(state.model), against: state.against }).filter(([, id]) => id !== null && !ids.includes(id)) : [], never = lacking.filter(([, id]) => !(id < number) && !others.includes(id));
+  const surface = stage.land.surface(run), { point } = state;
+  if (stage.unchecked && point && surface && !surface.inside(...point)) say(`The point (${point.map((part) => written(part)).join(", ")}) is beyond the plane of ${where}.`);
   stage.unchecked = false;
   if (lacking.length) say(`There is no client ${[...new Set(lacking.map(([, id]) => id))].join(", ")} here: ${where} has clients ${ids.join(", ")}.`);
   if (!never.length) return;

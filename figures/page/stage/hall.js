@@ -21,7 +21,7 @@ class Hall {
     const halfOf = (i) => (state.axes === "own" || ownPlane(state.view) ? mix(past && past.each[i], common.each[i]) : mix(past && past.half, common.half));
     this.scales = Object.fromEntries(["value", "difference"].map((kind) => {
       const [low, high] = common[kind].map((end, i) => mix(past && past[kind][i], end));
-      return [kind, { low: kind === "difference" && high <= low ? low - 1e-6 : low, high: high > low ? high : low + 1e-6, count: stage.scene.levels, table: stage.tables[kind], difference: kind === "difference" }];
+      return [kind, { flat: !(high > low), low: kind === "difference" && high <= low ? low - 1e-6 : low, high: high > low ? high : low + 1e-6, count: stage.scene.levels, table: stage.tables[kind], difference: kind === "difference" }];
     }));
     while (this.pictures.length < present.length) this.pictures.push(new Picture(stage));
     const elements = this.pictures.slice(0, present.length).map((picture) => picture.element);
@@ -80,10 +80,10 @@ class Hall {
     const mixed = stage.land.mixed(present.filter(({ other, surface }) => surface && !other));
     const name = stage.state.view === "path" ? stage.quantityOf("loss", "test") : stage.quantity;
     this.legends = kinds.filter((kind) => Number.isFinite(this.scales[kind].low)).map((kind) => {
-      const { low, high, table, difference } = this.scales[kind], log = !difference && present.some(({ other, surface }) => surface && !other && surface.log);
-      const stops = Array.from({ length: 12 }, (_, i) => { const at = 3 * Math.round((255 * i) / 11); return `rgb(${table[at]}, ${table[at + 1]}, ${table[at + 2]})`; });
-      const ends = [0, 0.25, 0.5, 0.75, 1].map((share) => { const at = low + share * (high - low), value = difference ? (Math.abs(at) < 1e-9 * high ? 0 : at) : log ? 10 ** at : at; return stage.land.percent ? 100 * value : value; });
-      const texts = [2, 3, 4, 5, 6, 7].map((digits) => ends.map((value) => (difference ? signed(value, digits) : written(value, digits)))).find((all, i) => i === 5 || new Set(all).size === all.length);
+      const { low, high, table, difference, flat } = this.scales[kind], one = difference ? 0.5 : 0, log = !difference && present.some(({ other, surface }) => surface && !other && surface.log);
+      const stops = Array.from({ length: 12 }, (_, i) => { const at = 3 * Math.round(255 * (flat ? one : i / 11)); return `rgb(${table[at]}, ${table[at + 1]}, ${table[at + 2]})`; });
+      const ends = (flat ? [one] : [0, 0.25, 0.5, 0.75, 1]).map((share) => { const at = low + share * (high - low), value = difference ? (Math.abs(at) < 1e-9 * high ? 0 : at) : log ? 10 ** at : at; return stage.land.percent ? 100 * value : value; });
+      const texts = [flat ? DIGITS : 2, 3, 4, 5, 6, 7].map((digits) => ends.map((value) => (difference ? signed(value, digits) : written(value, digits)))).find((all, i) => i === 5 || new Set(all).size === all.length);
       return { name: difference ? `difference of ${name[0].toLowerCase()}${name.slice(1)} to ${stage.named(stage.looked)}` : name + (log ? ", logarithmic" : "") + (mixed ? ", of different samples: not comparable" : ""), stops, texts };
     });
     this.key.replaceChildren(...this.legends.map(({ name: words, stops, texts }) => {

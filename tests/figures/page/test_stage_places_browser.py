@@ -176,6 +176,32 @@ def test_a_point_is_written_alike_below_its_picture_and_in_its_card(opened, cont
         assert f": {card}, interpolated" in page.locator("#stage .reading").first.text_content()
 
 
+def test_a_point_beyond_the_planes_is_said_and_has_no_number(opened):
+    page = opened("#round=2&look=fedavg&at=1e308,1e308")
+    said = page.text_content("#stage .complaint")
+    assert said == "The point (1.0e+308, 1.0e+308) is beyond the plane of round 2 of FedAvg."
+    card = page.text_content("#stage .point")
+    assert card.count("beyond its plane") == 2 and "not evaluated there" in card
+    assert not re.search("interpolated|evaluated exactly|not finite|Here FedAvg", card)
+
+
+@pytest.mark.parametrize("view", ["map", "difference"])
+def test_the_colours_of_one_value_have_one_number(opened, view):
+    page = opened("#round=2&view=map&metric=error")
+    page.evaluate(f"""view => {{ {VIEW}.runs.forEach(({{ shown: {{ 2: {{ plane }} }} }}) => {{
+        plane.points = [5, 5];
+        plane.metrics.error = btoa(String.fromCharCode(...new Uint8Array(new Float32Array(25).fill(1).buffer)));
+        }}); {VIEW}.land.surfaces_ = new WeakMap(); {VIEW}.set({{ view }}); }}""", view)  # fmt: skip
+    ticks = page.evaluate("[...document.querySelectorAll('#stage .key')].map(key => [...key.querySelectorAll('.ticks *')]"
+                          ".map(one => one.textContent))")  # fmt: skip
+    assert ticks == [["100"], ["0"]][: 1 + (view == "difference")]
+    bar = page.locator("#stage .colours").last.evaluate("one => one.style.background")
+    assert len(set(re.findall(r"rgb\([^)]*\)", bar))) == 1
+    with page.expect_download() as saved:
+        page.evaluate("[...document.querySelectorAll('.save button')].find(one => /SVG/.test(one.textContent)).click()")
+    assert "NaN" not in saved.value.path().read_text()
+
+
 def test_errors_are_in_percent_wherever_they_stand(opened):
     page = opened("#round=2&runs=fedavg&view=map&metric=error&at=0.02,0.01")
     page.wait_for_selector("#stage .point:has-text('evaluated exactly')")
