@@ -2,7 +2,7 @@
 
 const VIEWS = Object.fromEntries(ACCEPTED.fields.view.one.map((name) => [name, name[0].toUpperCase() + name.slice(1)]));
 const ownPlane = (view) => view === "path" || view === "models"; // of all rounds, not of the round on the stage
-const { most: MOST, largest: LARGEST } = ACCEPTED; // landscapes side by side, and size of a weight and of the sum of weights
+const { most: MOST, largest: LARGEST, least: LEAST_SUM } = ACCEPTED; // landscapes side by side, size of a weight and of the sum of weights, and size of a sum that counts as 0
 const PLAIN = { metric: "loss", axes: "same", split: "test", points: 15, samples: 1000, top: "accuracy", below: "client_variance", smooth: 1, show: "wrong", more: 0, follow: false, tour: 0, charts: "" };
 const numberOf = (text) => (/^\d{1,9}$/.test(text ?? "") ? Number(text) : null), choicesOf = (name) => ACCEPTED.fields[name].one.map((text) => numberOf(text) ?? text);
 const SMOOTH = choicesOf("smooth"), POINTS = choicesOf("points"), SAMPLES = ACCEPTED.fields.samples.one;
@@ -108,7 +108,7 @@ function readAddress(stage, hash, before) {
   }
   if (state.view === "difference" && state.runs.length < 2) { wrong.push(`view is difference, and ${TWO}`); state.view = "map"; }
   const { round } = state, near = stage.land.nearest(round, stage.land.held(state.runs), before.round);
-  state.round = (state.follow ? stage.latest(state) : near) ?? near;
+  state.round = (state.follow ? stage.player.latest(state) : near) ?? near;
   const there = stage.runs.some((run) => state.runs.includes(run.key) && stage.land.rounds(run).includes(state.round) && !run.damaged?.[state.round]);
   if (given.has("round") && near !== round) wrong.push(`there is no ${there ? stage.land.nothing(round, state.runs) : `landscape of round ${round}`}${there ? `; round ${state.round} is shown` : `, nor of round ${state.round}, which is on the stage`}`);
   const { mix, span } = state, ends = spanOf(stage, span, state.runs);
@@ -149,7 +149,7 @@ function checkClients(stage, run, { frame, round, stale }) {
   stage.write(true);
 }
 
-const LEAST_SUM = 1e-12, ROUNDED = 0.01; // of weights whose sum counts as 0, and how far the sum of weights of four decimals is from 1 at most
+const ROUNDED = 0.01; // how far the sum of weights of four decimals is from 1 at most
 const clientOf = (model) => numberOf(/^client (\d+)$/.exec(model)?.[1]); // null for a model of no client
 
 // Weights as an address has them: run, round, gamma, then a number for each client.

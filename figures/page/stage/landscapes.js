@@ -111,7 +111,7 @@ class Landscapes {
 
   // Asks for the landscapes of the next round, or of the one that is followed to, one after the other, while those of the present one are looked at.
   ahead() {
-    const { state, rounds, shown, link, coming } = this.stage, next = state.follow ? coming : rounds[rounds.indexOf(state.round) + 1];
+    const { state, rounds, shown, link, player } = this.stage, next = state.follow ? player.coming : rounds[rounds.indexOf(state.round) + 1];
     if (link && next !== undefined && (state.follow || !ownPlane(state.view)) && this.ready(state.round)) shown.find((run) => this.rounds(run).includes(next) && this.frame(run, next).pending);
   }
 

@@ -212,25 +212,7 @@ class Stage {
   redraw() { cancelAnimationFrame(this.drawing); this.drawing = requestAnimationFrame(() => this.hall.draw()); }
 
   // Answers came: the page is drawn once for all of a frame.
-  answered() { this.due ||= requestAnimationFrame(() => { this.due = 0; this.render(); this.catchUp(); }); }
-
-  // The last round of the run that is followed: one that grows, the one looked at first; else the one that grew last, or is looked at.
-  latest({ runs, look } = this.state) {
-    const shown = this.runs.filter(({ key }) => runs.includes(key)), looked = shown.find(({ key }) => key === look), grows = [looked, ...shown].find((run) => run?.state === "growing");
-    if (grows) this.grew = grows.key;
-    const followed = grows || shown.find(({ key }) => key === this.grew) || looked;
-    return followed && this.land.rounds(followed).at(-1);
-  }
-
-  // Goes to the last round where that is followed, once its landscapes are there. One that is under way is not given up for a newer one.
-  catchUp() {
-    const { state, land } = this;
-    if (!state.follow) this.coming = undefined;
-    else if (land.ready(state.round)) {
-      if (!this.rounds.includes(this.coming) || this.coming === state.round) this.coming = this.latest() ?? state.round;
-      if (this.coming !== state.round && land.ready(this.coming)) this.player.goTo(this.coming, { changes: { follow: true }, gesture: null });
-    }
-  }
+  answered() { this.due ||= requestAnimationFrame(() => { this.due = 0; this.render(); this.player.catchUp(); }); }
 
   render() {
     this.asks.turn += 1;

@@ -192,8 +192,7 @@ def test_the_colours_of_one_value_have_one_number(opened, view):
         plane.points = [5, 5];
         plane.metrics.error = btoa(String.fromCharCode(...new Uint8Array(new Float32Array(25).fill(1).buffer)));
         }}); {VIEW}.land.surfaces_ = new WeakMap(); {VIEW}.set({{ view }}); }}""", view)  # fmt: skip
-    ticks = page.evaluate("[...document.querySelectorAll('#stage .key')].map(key => [...key.querySelectorAll('.ticks *')]"
-                          ".map(one => one.textContent))")  # fmt: skip
+    ticks = [key.locator(".ticks *").all_text_contents() for key in page.locator("#stage .key").all()]
     assert ticks == [["100"], ["0"]][: 1 + (view == "difference")]
     bar = page.locator("#stage .colours").last.evaluate("one => one.style.background")
     assert len(set(re.findall(r"rgb\([^)]*\)", bar))) == 1
