@@ -78,7 +78,8 @@ class Landscapes {
   // to that round it is the newest whole one, until a newer one is whole.
   frame(run, wanted = this.stage.state.round) {
     const rounds = this.rounds(run), last = this.nearest(wanted, rounds, null), { newest } = this;
-    if (run.state !== "growing" || last === null || last >= wanted || !rounds.includes(newest.get(run.key))) newest.set(run.key, last);
+    if (run.state !== "growing" || last === null || last >= wanted) { if (wanted === this.stage.state.round) newest.delete(run.key); return this.at(run, last, wanted); }
+    if (!rounds.includes(newest.get(run.key))) newest.set(run.key, last);
     const round = newest.get(run.key), at = this.at(run, round, wanted), next = round === last || at.pending ? at : this.at(run, last, wanted);
     if (!next.pending) newest.set(run.key, last);
     return next.pending && next !== at ? { ...at, coming: last } : next;

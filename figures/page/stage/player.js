@@ -48,10 +48,11 @@ class Player {
   // Goes to the last round where that is followed, once its landscapes are there. One that is under way is not given up for a newer one.
   catchUp() {
     const { state, land, rounds } = this.stage;
-    if (!state.follow) this.coming = undefined;
-    if (!state.follow || !land.ready(state.round)) return;
-    if (!rounds.includes(this.coming) || this.coming === state.round) this.coming = this.latest() ?? state.round;
-    if (this.coming !== state.round && land.ready(this.coming)) this.goTo(this.coming, { changes: { follow: true }, gesture: null });
+    if (!state.follow) { this.coming = undefined; return; }
+    const last = this.latest() ?? state.round, beyond = state.round > last; // it has no such round: another run has
+    if (!beyond && !land.ready(state.round)) return;
+    if (beyond || !rounds.includes(this.coming) || this.coming === state.round) this.coming = last;
+    if (this.coming !== state.round && (beyond || land.ready(this.coming))) this.goTo(this.coming, { changes: { follow: true }, gesture: null });
   }
 
   toggle() {
