@@ -14,7 +14,7 @@ from figures.page.front_end import STAGE
 from landscape.plugins import unknown
 
 ACCEPTED = json.loads((STAGE / "fields.json").read_text(encoding="utf-8"))
-"""What the page accepts: fields that are one word or number each, landscapes at most, and the largest weight."""
+"""What the page accepts: fields of one word or number each, most landscapes, largest weight, least sum of weights."""
 
 FIELDS = (*ACCEPTED["fields"], "runs", "point", "weights", "gamma")
 
@@ -30,9 +30,8 @@ def selection_of(address: str) -> dict[str, Any]:
         stated["point"] = [float(text) for text in unquote(words["at"]).split(",")]
     if "mix" in words:
         _, _, gamma, *pairs = words["mix"].split(",")
-        weights = dict(unquote(pair).split(":") for pair in pairs)
-        stated["weights"] = {int(client): float(weight) for client, weight in weights.items()}
-        stated["gamma"] = float(gamma)
+        weights = (unquote(pair).split(":") for pair in pairs)
+        stated["weights"], stated["gamma"] = {int(client): float(weight) for client, weight in weights}, float(gamma)
     return {name: stated[name] for name in FIELDS if name in stated}
 
 
@@ -143,5 +142,8 @@ def _mix(words: Mapping[str, str], weights: Any, gamma: Any, runs: OpenRuns) -> 
     ids = list(map(str, sorted(runs.recorded(unquote(words["look"])).round(int(words["round"])).ids.tolist())))
     if sorted(map(str, weights)) != sorted(ids):
         raise ValueError(f"weights are of clients {', '.join(map(str, weights))}; give those of {', '.join(ids)}.")
-    pairs = [f"{client}:{_number('weights', weight, ACCEPTED['largest'])}" for client, weight in weights.items()]
-    return ",".join([words["look"], words["round"], _number("gamma", gamma, ACCEPTED["largest"]), *pairs])
+    factor = _number("gamma", gamma, ACCEPTED["largest"])
+    texts = {client: _number("weights", weight, ACCEPTED["largest"]) for client, weight in weights.items()}
+    if not min(abs(float(factor)), abs(math.fsum(map(float, texts.values())))) > ACCEPTED["least"]:
+        raise ValueError("neither gamma nor the sum of the weights may be 0; give another number.")
+    return ",".join([words["look"], words["round"], factor, *(f"{client}:{text}" for client, text in texts.items())])

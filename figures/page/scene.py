@@ -113,8 +113,9 @@ def missing(run: Run) -> str:
     if not run.kept("clients", least=3):
         if run.kept("clients") and run.experiment.clients.per_round > 2:
             return "fewer than three clients came back in each round that kept them: no landscape."
-        setting = "keep.clients=all" if run.experiment.clients.per_round > 2 else "clients.per_round=3"
-        return f"kept no round with three clients: no landscape. Train with --set {setting}."
+        sizes = [name for name in ("number", "per_round") if getattr(run.experiment.clients, name) < 3]
+        settings = " ".join(f"--set clients.{name}=3" for name in sizes) or "--set keep.clients=all"
+        return f"kept no round with three clients: no landscape. Train with {settings}."
     return ""
 
 

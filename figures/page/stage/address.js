@@ -2,7 +2,7 @@
 
 const VIEWS = Object.fromEntries(ACCEPTED.fields.view.one.map((name) => [name, name[0].toUpperCase() + name.slice(1)]));
 const ownPlane = (view) => view === "path" || view === "models"; // of all rounds, not of the round on the stage
-const { most: MOST, largest: LARGEST } = ACCEPTED; // landscapes side by side, and size of a weight and of the sum of weights
+const { most: MOST, largest: LARGEST, least: LEAST_SUM } = ACCEPTED; // landscapes side by side, size of a weight and of the sum of weights, and size of a sum that counts as 0
 const PLAIN = { metric: "loss", axes: "same", split: "test", points: 15, samples: 1000, top: "accuracy", below: "client_variance", smooth: 1, show: "wrong", more: 0, follow: false, tour: 0, charts: "" };
 const numberOf = (text) => (/^\d{1,9}$/.test(text ?? "") ? Number(text) : null), choicesOf = (name) => ACCEPTED.fields[name].one.map((text) => numberOf(text) ?? text);
 const SMOOTH = choicesOf("smooth"), POINTS = choicesOf("points"), SAMPLES = ACCEPTED.fields.samples.one;
@@ -28,6 +28,8 @@ function beginning(stage) {
 }
 
 const complaint = (wrong, whole = false) => (whole ? `${wrong}. The page is shown as it begins.` : wrong.length ? `This address cannot be shown as it is: ${wrong.slice(0, 3).join("; ")}${wrong.length > 3 ? `; and ${wrong.length - 3} more` : ""}. The rest of it is shown.` : "");
+
+const TWO = "a difference is that of two runs";
 
 // In a file the samples are those of its landscapes.
 const blank = ({ link, scene }) => ({ ...PLAIN, split: (!link && scene.split) || PLAIN.split, view: "map", point: null, client: null, seeds: {}, mix: null, span: null, model: "", against: null, truth: null, predicted: null, figure: "", options: {}, filter: "", turn: null });
@@ -60,7 +62,7 @@ const FIELDS = {
     const names = raw.split(",").map(decoded), keys = names.map((name) => keyOf(stage, name));
     return keys.every(Boolean) ? (stage.link ? Object.fromEntries(keys.map((key, i) => [key, names[i]])) : {}) : null;
   }, (seeds) => names(Object.values(seeds))],
-  mix: [`run, round, gamma and client:weight of each client, numbers up to ${LARGEST}`, (text, { stage, raw }) => mixOf(raw, stage), textOfMix],
+  mix: [`run, round, gamma and client:weight of each client, numbers up to ${LARGEST}, where neither gamma nor the sum of the weights is 0`, (text, { stage, raw }) => mixOf(raw, stage), textOfMix],
   top: plainly("top"), below: plainly("below"), smooth: plainly("smooth"), model: plainly("model"), against: plainly("against"), truth: plainly("truth", ofClasses), predicted: plainly("predicted", ofClasses),
   show: plainly("show"),
   figure: plainly("figure", (text, { stage }) => stage.link),
@@ -90,6 +92,7 @@ function readAddress(stage, hash, before) {
   for (const name of new Set(parts.map(([one]) => one).filter((one, i, all) => all.indexOf(one) !== i))) wrong.push(`${short(name) || "a part without a name"} is there twice; the last one counts`);
   const named = (given.get("runs") || "").split(",").filter(Boolean).map(decoded), keys = [...new Set(named.map((name) => keyOf(stage, name)).filter(Boolean))];
   for (const name of named) if (!keyOf(stage, name)) wrong.push(`there is no run ${short(name)} here`);
+  if (given.has("runs") && !named.length) wrong.push(`runs is empty, not ${FIELDS.runs[0]}`);
   if (keys.length > MOST) wrong.push(`${MOST} of its ${keys.length} runs are shown`);
   if (keys.length) {
     state.runs = keys.slice(0, MOST);
@@ -103,12 +106,15 @@ function readAddress(stage, hash, before) {
     else if (value === null || value === undefined) wrong.push(`${name} is ${short(text || raw) || "empty"}, not ${accepts}`);
     else state[STATE[name] || name] = value;
   }
-  const { round } = state;
-  state.round = stage.land.nearest(round, stage.land.held(state.runs), before.round);
+  if (state.view === "difference" && state.runs.length < 2) { wrong.push(`view is difference, and ${TWO}`); state.view = "map"; }
+  const { round } = state, near = stage.land.nearest(round, stage.land.held(state.runs), before.round);
+  state.round = (state.follow ? stage.player.latest(state) : near) ?? near;
   const there = stage.runs.some((run) => state.runs.includes(run.key) && stage.land.rounds(run).includes(state.round) && !run.damaged?.[state.round]);
-  if (given.has("round") && state.round !== round) wrong.push(`there is no ${there ? stage.land.nothing(round, state.runs) : `landscape of round ${round}`}${there ? `; round ${state.round} is shown` : `, nor of round ${state.round}, which is on the stage`}`);
+  if (given.has("round") && near !== round) wrong.push(`there is no ${there ? stage.land.nothing(round, state.runs) : `landscape of round ${round}`}${there ? `; round ${state.round} is shown` : `, nor of round ${state.round}, which is on the stage`}`);
   const { mix, span } = state, ends = spanOf(stage, span, state.runs);
   if (String(span) !== String(ends)) { wrong.push(`span is ${span.join("-")}, and the rounds are ${spanOf(stage, [0, 1e9], state.runs)?.join(" to ") ?? stage.land.ends(state.runs)[1]}`); state.span = ends; }
+  const sum = mix ? sumOf(Object.values(mix.weights)) : 1;
+  if (Math.abs(sum - 1) > ROUNDED) { wrong.push(`its weights sum to ${minused(written(sum))} and are scaled to sum 1`); for (const id of Object.keys(mix.weights)) mix.weights[id] = Number((mix.weights[id] / sum).toFixed(4)); }
   if (mix && (mix.run !== state.look || mix.round !== state.round)) { wrong.push(`its weights are of round ${mix.round} of ${stage.runs.find((run) => run.key === mix.run).label}, which is not looked at`); state.mix = null; }
   return { state, wrong };
 }
@@ -133,23 +139,28 @@ function checkClients(stage, run, { frame, round, stale }) {
     say(`The weights are those of clients ${some.slice(0, 9).join(", ")}, and ${where} has clients ${ids.join(", ")}: the round's own are shown.`);
   }
   const number = Number((run.text || []).find(([name]) => name === "clients.number")?.[1]), others = Object.values(run.shown).flatMap(({ cohort = [] }) => cohort.map((one) => one.id));
-  if (stage.unchecked && state.client !== null && !(state.client < number) && ![...ids, ...others].includes(state.client)) {
-    say(`${run.label} has no client ${state.client} here; ${where} has clients ${ids.join(", ")}.`);
-    state.client = null;
-    stage.write(true);
-  }
+  const lacking = stage.unchecked ? Object.entries({ client: state.client, model: clientOf(state.model), against: state.against }).filter(([, id]) => id !== null && !ids.includes(id)) : [], never = lacking.filter(([, id]) => !(id < number) && !others.includes(id));
+  const surface = stage.land.surface(run), { point } = state;
+  if (stage.unchecked && point && surface && !surface.inside(...point)) say(`The point (${point.map((part) => written(part)).join(", ")}) is beyond the plane of ${where}.`);
   stage.unchecked = false;
+  if (lacking.length) say(`There is no client ${[...new Set(lacking.map(([, id]) => id))].join(", ")} here: ${where} has clients ${ids.join(", ")}.`);
+  if (!never.length) return;
+  for (const [name] of never) state[name] = blank(stage)[name];
+  stage.write(true);
 }
+
+const ROUNDED = 0.01; // how far the sum of weights of four decimals is from 1 at most
+const clientOf = (model) => numberOf(/^client (\d+)$/.exec(model)?.[1]); // null for a model of no client
 
 // Weights as an address has them: run, round, gamma, then a number for each client.
 function mixOf(text, stage) {
   const [name, round, gamma, ...rest] = text.split(",").map(decoded), weights = {}, run = keyOf(stage, name), fits = (number) => number && Math.abs(Number(number)) <= LARGEST;
   for (const pair of rest) {
     const [id, value] = pair.split(":");
-    if (numberOf(id) === null || !fits(value)) return null;
+    if (numberOf(id) === null || Number(id) in weights || !fits(value)) return null;
     weights[Number(id)] = Number(value);
   }
-  return run && numberOf(round) !== null && fits(gamma) && rest.length ? { run, round: Number(round), gamma: Number(gamma), weights } : null;
+  return run && numberOf(round) !== null && fits(gamma) && Number(gamma) && Math.abs(sumOf(Object.values(weights))) > LEAST_SUM ? { run, round: Number(round), gamma: Number(gamma), weights } : null;
 }
 
 function textOfMix({ run, round, gamma, weights }) {

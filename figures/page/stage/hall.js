@@ -21,7 +21,7 @@ class Hall {
     const halfOf = (i) => (state.axes === "own" || ownPlane(state.view) ? mix(past && past.each[i], common.each[i]) : mix(past && past.half, common.half));
     this.scales = Object.fromEntries(["value", "difference"].map((kind) => {
       const [low, high] = common[kind].map((end, i) => mix(past && past[kind][i], end));
-      return [kind, { low: kind === "difference" && high <= low ? low - 1e-6 : low, high: high > low ? high : low + 1e-6, count: stage.scene.levels, table: stage.tables[kind], difference: kind === "difference" }];
+      return [kind, { flat: !(high > low), low: kind === "difference" && high <= low ? low - 1e-6 : low, high: high > low ? high : low + 1e-6, count: stage.scene.levels, table: stage.tables[kind], difference: kind === "difference" }];
     }));
     while (this.pictures.length < present.length) this.pictures.push(new Picture(stage));
     const elements = this.pictures.slice(0, present.length).map((picture) => picture.element);
@@ -48,7 +48,7 @@ class Hall {
     const end = endOf(frame);
     const along = frame && frame.explained ? `${(100 * frame.explained).toFixed(0)} % of the way is on this plane; click a round` : "Click a round";
     const reading = !frame ? "" : state.view === "models" ? meansOf(frame, stage) : state.view === "path" ? (at.rough && (at.absent || "Its map is being computed")) || along : other ? (surface && surface.low === 0 && surface.high === 0 ? "The two are equal here" : `Blue: ${run.label} lies lower; red: ${other.label} does`) : at.rough ? "its loss is being evaluated" : end && metric === "loss" ? `loss after the round ${this.losses.get(end) || written(end.loss)}${unit}${small ? "; much shorter updates: see Detail" : ""}` : "";
-    const place = ownPlane(state.view) || round === null ? "" : at.stale ? `round ${round}; ${at.coming} is coming` : round !== state.round ? `round ${round}, ${round < state.round && round === land.rounds(run).at(-1) ? "its last" : `the nearest to ${state.round}`}` : at.rough ? "rough, the exact one is coming" : "";
+    const place = ownPlane(state.view) || round === null ? "" : at.coming !== undefined ? `round ${round}; ${at.coming} is coming` : round !== state.round ? `round ${round}, ${round < state.round && round === land.rounds(run).at(-1) ? "its last" : `the nearest to ${state.round}`}` : at.rough ? "rough, the exact one is coming" : "";
     const absent = at.absent || (frame && frame.plane === null && frame.cohort && run.note) || (surface && metric.startsWith("class") ? `None of these samples is of class ${stage.className(Number(metric.slice(6)))}.` : surface ? "The plane has no finite value here: this run diverged." : `This landscape has no ${stage.metricWords(metric)}.`);
     const label = state.view === "models" ? `Map of kept models${frame ? ` of ${roundsOf(frame)}` : ""}.` : state.view === "path" ? `Path of ${stage.named(run)} over its rounds, and the test loss around it.` : `${other ? `Difference of ${stage.metricWords(metric)}, ${stage.named(run)} minus ${stage.named(other)}` : `${stage.quantity} of ${stage.named(run)}`}, round ${round}.`;
     return { absent, act: at.act, at: place, metric: stage.metricWords(metric), reading, label };
@@ -80,10 +80,10 @@ class Hall {
     const mixed = stage.land.mixed(present.filter(({ other, surface }) => surface && !other));
     const name = stage.state.view === "path" ? stage.quantityOf("loss", "test") : stage.quantity;
     this.legends = kinds.filter((kind) => Number.isFinite(this.scales[kind].low)).map((kind) => {
-      const { low, high, table, difference } = this.scales[kind], log = !difference && present.some(({ other, surface }) => surface && !other && surface.log);
-      const stops = Array.from({ length: 12 }, (_, i) => { const at = 3 * Math.round((255 * i) / 11); return `rgb(${table[at]}, ${table[at + 1]}, ${table[at + 2]})`; });
-      const ends = [0, 0.25, 0.5, 0.75, 1].map((share) => { const at = low + share * (high - low), value = difference ? (Math.abs(at) < 1e-9 * high ? 0 : at) : log ? 10 ** at : at; return stage.land.percent ? 100 * value : value; });
-      const texts = [2, 3, 4, 5, 6, 7].map((digits) => ends.map((value) => (difference ? signed(value, digits) : written(value, digits)))).find((all, i) => i === 5 || new Set(all).size === all.length);
+      const { low, high, table, difference, flat } = this.scales[kind], one = difference ? 0.5 : 0, log = !difference && present.some(({ other, surface }) => surface && !other && surface.log);
+      const stops = Array.from({ length: 12 }, (_, i) => { const at = 3 * Math.round(255 * (flat ? one : i / 11)); return `rgb(${table[at]}, ${table[at + 1]}, ${table[at + 2]})`; });
+      const ends = (flat ? [one] : [0, 0.25, 0.5, 0.75, 1]).map((share) => { const at = low + share * (high - low), value = difference ? (Math.abs(at) < 1e-9 * high ? 0 : at) : log ? 10 ** at : at; return stage.land.percent ? 100 * value : value; });
+      const texts = [flat ? DIGITS : 2, 3, 4, 5, 6, 7].map((digits) => ends.map((value) => (difference ? signed(value, digits) : written(value, digits)))).find((all, i) => i === 5 || new Set(all).size === all.length);
       return { name: difference ? `difference of ${name[0].toLowerCase()}${name.slice(1)} to ${stage.named(stage.looked)}` : name + (log ? ", logarithmic" : "") + (mixed ? ", of different samples: not comparable" : ""), stops, texts };
     });
     this.key.replaceChildren(...this.legends.map(({ name: words, stops, texts }) => {

@@ -14,7 +14,7 @@ function lastTime(key) {
 }
 
 class Landscapes {
-  constructor(stage) { this.stage = stage; this.surfaces_ = new WeakMap(); this.last = new Map(); this.identities = new Map(); this.timed = new Set(); }
+  constructor(stage) { this.stage = stage; this.surfaces_ = new WeakMap(); this.last = new Map(); this.identities = new Map(); this.timed = new Set(); this.newest = new Map(); }
 
   // Rounds of a run that have or can have a landscape.
   rounds(run) {
@@ -74,9 +74,18 @@ class Landscapes {
     return { run: this.stage.memberOf(run), round, points, samples, split, quantity: metric.startsWith("class") ? metric : "loss" };
   }
 
-  // The frame of a run in a round, of the nearest one where that has none: {frame, round, absent, stale, rough, pending}.
+  // The frame of a run in a round, of the nearest one where that has none: {frame, round, absent, stale, rough, pending, coming}. Of a run that has not grown
+  // to that round it is the newest whole one, until a newer one is whole.
   frame(run, wanted = this.stage.state.round) {
-    const rounds = this.rounds(run), round = this.nearest(wanted, rounds, null);
+    const rounds = this.rounds(run), last = this.nearest(wanted, rounds, null), { newest } = this;
+    if (run.state !== "growing" || last === null || last >= wanted) { if (wanted === this.stage.state.round) newest.delete(run.key); return this.at(run, last, wanted); }
+    if (!rounds.includes(newest.get(run.key))) newest.set(run.key, last);
+    const round = newest.get(run.key), at = this.at(run, round, wanted), next = round === last || at.pending ? at : this.at(run, last, wanted);
+    if (!next.pending) newest.set(run.key, last);
+    return next.pending && next !== at ? { ...at, coming: last } : next;
+  }
+
+  at(run, round, wanted) {
     if (round === null) return { frame: null, round, absent: (isGone(run) ? `No landscape: ${run.note}` : run.state === "damaged" ? `No landscape, because this run is damaged: ${run.note}` : run.note) || Object.values(run.shown || {})[0] || "This run has no landscape." };
     if (run.damaged && run.damaged[round]) return { frame: null, round, absent: run.damaged[round] };
     if (!this.stage.link && typeof run.shown[wanted] === "string") return { frame: null, round: wanted, absent: run.shown[wanted] };
@@ -101,10 +110,10 @@ class Landscapes {
   // Whether the landscapes of a round are there; asks for those that are not.
   ready(round) { return this.stage.shown.map((run) => this.frame(run, round)).every(({ pending, stale }) => !pending && !stale); }
 
-  // Asks for the landscapes of the next round, one after the other, while those of the present one are looked at.
+  // Asks for the landscapes of the next round, or of the one that is followed to, one after the other, while those of the present one are looked at.
   ahead() {
-    const { state, rounds, shown, link } = this.stage, next = rounds[rounds.indexOf(state.round) + 1];
-    if (link && next !== undefined && !ownPlane(state.view) && this.ready(state.round)) shown.find((run) => this.rounds(run).includes(next) && this.frame(run, next).pending);
+    const { state, rounds, shown, link, player } = this.stage, next = state.follow ? player.coming : rounds[rounds.indexOf(state.round) + 1];
+    if (link && next !== undefined && (state.follow || !ownPlane(state.view)) && this.ready(state.round)) shown.find((run) => this.rounds(run).includes(next) && this.frame(run, next).pending);
   }
 
   surface(run, wanted) {

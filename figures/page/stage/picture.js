@@ -70,8 +70,8 @@ class Picture {
   }
 
   showProgress() {
-    const entry = this.shown.at.pending;
-    this.status.textContent = entry && entry.progress ? ` ${progressWords({ ...entry.progress, words: "" })}` : "";
+    const { at: { pending: entry }, words } = this.shown, far = entry?.progress ? progressWords({ ...entry.progress, words: "" }) : "";
+    this.status.textContent = far && `${words.at ? ";" : ""} ${far}`;
   }
 
   // Where a point is seen, px; `height` on a relief, by default that of the surface.

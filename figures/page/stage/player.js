@@ -16,9 +16,9 @@ class Player {
   // Shows a round; landscapes that are there change gradually, unless the reader has asked for less motion. A gesture is one entry of the browser: what
   // it changes first is a new one, what it changes then takes the place of that, unless another change came between. Without one, no entry is made.
   goTo(round, { drag = false, then = null, changes = {}, gesture = {} } = {}) {
-    const { stage } = this, from = stage.state.round, last = stage.rounds[stage.rounds.length - 1];
+    const { stage } = this, from = stage.state.round;
     if (round === from) return;
-    const follow = stage.state.follow && round === last;
+    const follow = stage.state.follow && round === this.latest();
     cancelAnimationFrame(this.moving);
     stage.tween = null;
     const replace = !gesture || (gesture === this.gesture && this.entry === stage.written), show = () => { stage.set({ round, follow, ...changes }, { replace }); Object.assign(this, { gesture, entry: stage.written, pressed: performance.now() }); };
@@ -35,6 +35,24 @@ class Player {
       else if (then) then();
     };
     this.moving = requestAnimationFrame(frame);
+  }
+
+  // The last round of the run that is followed: one that grows, the one looked at first; else the one that grew last, or is looked at.
+  latest({ runs, look } = this.stage.state) {
+    const { stage } = this, shown = stage.runs.filter(({ key }) => runs.includes(key)), looked = shown.find(({ key }) => key === look), grows = [looked, ...shown].find((run) => run?.state === "growing");
+    if (grows) this.grew = grows.key;
+    const followed = grows || shown.find(({ key }) => key === this.grew) || looked;
+    return followed && stage.land.rounds(followed).at(-1);
+  }
+
+  // Goes to the last round where that is followed, once its landscapes are there. One that is under way is not given up for a newer one.
+  catchUp() {
+    const { state, land, rounds } = this.stage;
+    if (!state.follow) { this.coming = undefined; return; }
+    const last = this.latest() ?? state.round, beyond = state.round > last; // it has no such round: another run has
+    if (!beyond && !land.ready(state.round)) return;
+    if (beyond || !rounds.includes(this.coming) || this.coming === state.round) this.coming = last;
+    if (this.coming !== state.round && (beyond || land.ready(this.coming))) this.goTo(this.coming, { changes: { follow: true }, gesture: null });
   }
 
   toggle() {

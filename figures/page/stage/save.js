@@ -62,7 +62,7 @@ function pictureOf(stage) {
   stage.hall.legends.forEach(({ name, stops, texts }, i) => {
     const box = keys[i].getBoundingClientRect(), x = Math.max(box.left - left, 12), id = `colours-${i}`, y = bottom + 18 + 46 * tops.indexOf(Math.round(box.top));
     parts.push(shape("linearGradient", { id }, ...stops.map((colour, at) => shape("stop", { offset: at / (stops.length - 1), "stop-color": colour }))), text(name, x, y, { "font-size": 12 }), shape("rect", { x, y: y + 5, width: box.width, height: 9, rx: 3, fill: `url(#${id})` }),
-      ...texts.map((words, at) => text(words, x + (at / (texts.length - 1)) * box.width, y + 28, { "font-size": 12, "text-anchor": at === 0 ? "start" : at === texts.length - 1 ? "end" : "middle" })));
+      ...texts.map((words, at) => text(words, x + (at / (texts.length - 1 || 1)) * box.width, y + 28, { "font-size": 12, "text-anchor": at === 0 ? "start" : at === texts.length - 1 ? "end" : "middle" })));
   });
   const width = Math.ceil(Math.max(...boxes.map((box) => box.right), ...keys.map((key) => key.getBoundingClientRect().right)) - left + 12), height = Math.ceil(bottom + 26 + 46 * tops.length);
   const defs = stage.root.querySelector("defs").cloneNode(true), paper = getComputedStyle(document.documentElement).getPropertyValue("--paper").trim() || "#fff";

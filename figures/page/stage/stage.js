@@ -105,7 +105,7 @@ class Stage {
 
   read() {
     const read = readAddress(this, this.address.read(), beginning(this).state);
-    if (read) { Object.assign(this.state, read.state); Object.assign(this, { notice: complaint(read.wrong, read.whole), unchecked: true, uncheckedCurves: true }); this.settle(); if (read.whole) this.write(true); }
+    if (read) { Object.assign(this.state, read.state); Object.assign(this, { notice: complaint(read.wrong, read.whole), unchecked: true, uncheckedCurves: true }); this.settle(); if (read.wrong.length && this.rounds.length) this.write(true); }
     this.camera.turnTo(this.state.turn);
   }
 
@@ -134,6 +134,7 @@ class Stage {
     if (!state.runs.includes(state.look)) state.look = state.runs[0] ?? "";
     state.round = this.land.nearest(before, this.land.held(state.runs), before);
     if (state.round !== before) this.notice = `No run on the stage has ${rounds.length ? `a ${this.land.nothing(before, state.runs)}` : `round ${before}`}: round ${state.round}, the nearest, is shown.`;
+    if (state.view === "difference" && state.runs.length < 2) Object.assign(this, { notice: [this.notice, `The map is shown: ${TWO}.`].filter(Boolean).join(" ") }).state.view = "map";
     if (state.mix && (state.mix.run !== state.look || state.mix.round !== state.round)) state.mix = null;
   }
 
@@ -211,13 +212,7 @@ class Stage {
   redraw() { cancelAnimationFrame(this.drawing); this.drawing = requestAnimationFrame(() => this.hall.draw()); }
 
   // Answers came: the page is drawn once for all of a frame.
-  answered() { this.due ||= requestAnimationFrame(() => { this.due = 0; this.render(); this.catchUp(); }); }
-
-  // Goes to the last round of runs that grow, where that is followed, once the present landscapes are there.
-  catchUp() {
-    const last = this.rounds[this.rounds.length - 1];
-    if (this.state.follow && last !== undefined && last !== this.state.round && this.land.ready(this.state.round)) this.player.goTo(last, { changes: { follow: true }, gesture: null });
-  }
+  answered() { this.due ||= requestAnimationFrame(() => { this.due = 0; this.render(); this.player.catchUp(); }); }
 
   render() {
     this.asks.turn += 1;

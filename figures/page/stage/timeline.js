@@ -9,7 +9,7 @@ class TimeLine {
     this.picks = { top: picker("First curve of the time line", [], "", (top) => stage.set({ top })), below: picker("Second curve of the time line", [], "", (below) => stage.set({ below })) };
     this.smooth = picker("Smoothing of the curves", SMOOTH.map((number) => [number, number === 1 ? "not smoothed" : `mean of ${number} rounds`]), 1, (number) => stage.set({ smooth: Number(number) }));
     this.all = button({ hidden: true, click: () => stage.set({ span: null }) }, "All rounds");
-    this.last = make("input", { type: "checkbox", change: (event) => { stage.set({ follow: event.target.checked }); stage.catchUp(); } });
+    this.last = make("input", { type: "checkbox", change: (event) => { stage.set({ follow: event.target.checked }); stage.player.catchUp(); } });
     this.at = make("output", { class: "round-at" });
     this.plot = shape("svg", { class: "curves", role: "slider", tabindex: 0, "aria-label": "Round on the stage", "aria-description": "Arrow keys step through the rounds; plus and minus zoom, 0 shows all" });
     this.flags = shape("svg", { class: "flags" });

@@ -2,6 +2,8 @@
 // A file evaluates weights of the models that it carries, or interpolates those of the three clients of the plane (carried.js), and has what weights gave
 // that were set when it was saved.
 
+const UNIT = [0, 1], SUMS = [0.5, 1.5]; // of sliders, which reach further where weights of an address do
+
 class WeightsCard {
   constructor(stage) {
     this.stage = stage;
@@ -67,8 +69,8 @@ class WeightsCard {
     const { able } = this, { frame } = stage.land.frame(stage.looked), whole = able === "live" || able === "whole", best = able === "live" || frame.weights?.best;
     const rules = able === "saved" ? [] : [["own", able === "three" ? "Mean of the three" : "The round's own"], ...(best ? [["best", "Best weights"]] : []), ...(whole ? [["equal", "Equal"]] : []), ...(able === "live" ? [["fedlaw", "FedLAW's"]] : []), ...(picked && whole ? [[`without ${client}`, `Without client ${client}`]] : [])];
     this.presets.replaceChildren(...rules.map(([rule, text]) => button({ value: rule, title: rule === "fedlaw" ? stage.scene.terms.FedLAW : null, click: () => this.preset(rule) }, text)));
-    this.rows = new Map(this.cohort.map(({ id }) => [String(id), this.slider(`client ${id}`, [0, 1], (value) => this.moved(id, value), { "aria-label": `Weight of client ${id}` })]));
-    this.sum = this.slider("sum", [0.5, 1.5], (value) => this.changed((this.present || this.own).weights, value), { "aria-label": "Sum of the weights", title: "FedLAW's gamma: the aggregate is the weighted mean times this factor" });
+    this.rows = new Map(this.cohort.map(({ id }) => [String(id), this.slider(`client ${id}`, UNIT, (value) => this.moved(id, value), { "aria-label": `Weight of client ${id}` })]));
+    this.sum = this.slider("sum", SUMS, (value) => this.changed((this.present || this.own).weights, value), { "aria-label": "Sum of the weights", title: "FedLAW's gamma: the aggregate is the weighted mean times this factor" });
     this.sliders.replaceChildren(...[...this.rows.values(), this.sum].map(({ row }) => row));
   }
 
@@ -129,10 +131,11 @@ class WeightsCard {
     for (const one of this.presets.children) one.setAttribute("aria-pressed", String(one.value === (mix ? this.given(mix)?.rule : "own")));
     const put = ({ slider, output }, value, digits) => {
       if (document.activeElement !== slider || !this.draft) slider.value = value;
-      output.textContent = value.toFixed(digits);
+      output.textContent = minused(value.toFixed(digits));
     };
-    for (const [id, one] of this.rows) put(one, (weights[id] ?? 0) / sum, 2);
-    const { gamma } = mix || this.own;
+    const shares = [...this.rows.keys()].map((id) => (weights[id] ?? 0) / sum), { gamma } = mix || this.own, reach = (slider, ends, values) => { if (!this.draft) [slider.min, slider.max] = rangeOf([...ends, ...values]); };
+    [...this.rows.values()].forEach((one, i) => { reach(one.slider, UNIT, shares); put(one, shares[i], 2); });
+    reach(this.sum.slider, SUMS, [gamma]);
     put(this.sum, gamma, 3);
     this.sum.row.hidden = [gamma, this.own.gamma].every((one) => Math.abs(one - 1) < 5e-5); // of rounds whose weights sum to 1
     const { base, able, saved } = this, three = able === "three";
@@ -162,8 +165,8 @@ class WeightsCard {
   markOf() {
     const mix = this.present, { stage } = this;
     if (!mix || !stage.looked) return null;
-    const { frame, stale } = stage.land.frame(stage.looked), value = this.saved ? this.saved.value : !this.draft && stage.asks.want("weights", this.question(mix)).value;
-    if (!frame || stale) return null;
+    const { frame, stale } = stage.land.frame(stage.looked), { value, error } = this.saved || (this.draft ? {} : stage.asks.want("weights", this.question(mix)));
+    if (!frame || stale || error) return null;
     if (value && value.mark && !this.draft) return { name: "your weights", kind: "mix", ...value.mark, loss: value.loss };
     const sum = sumOf(Object.values(mix.weights)) || 1, placeOf = (id) => frame.marks.find((mark) => mark.name === `client ${id}`);
     const along = (axis) => sumOf(Object.entries(mix.weights).map(([id, weight]) => (weight / sum) * (placeOf(id)?.[axis] ?? 0)));

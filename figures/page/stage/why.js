@@ -97,19 +97,20 @@ function pointCard(stage) {
   const { point: spot } = stage.state, { land } = stage;
   if (ownPlane(stage.state.view) ? !spot : !stage.shown.some((run) => land.surface(run))) return null; // there is nothing to click
   if (!spot) return make("section", { class: "point" }, make("h3", {}, "Point"), make("p", { class: "small" }, "Click a landscape, or move with the arrow keys in it: the same place is read in every picture."));
-  let own = null, any = null, rough = false, waits = false;
+  let own = null, any = null, rough = false, within = false, waits = false;
   const rows = stage.shown.map((run) => ({ run, at: land.frame(run), surface: land.surface(run) })).filter((one) => one.surface).map(({ run, at, surface }) => {
     const inside = surface.inside(...spot), entry = land.exact(run, at), exact = entry.value;
     if (run === stage.looked) own = exact;
     any ||= exact;
+    within ||= inside;
     rough ||= inside && !exact;
     waits ||= Boolean(entry.pending);
     const number = !inside ? "beyond its plane" : exact ? land.inWords(land.exactNumber(run, at)) : `≈ ${land.inWords(surface.value(...spot))}`;
     return make("tr", {}, make("th", { scope: "row" }, swatch(run), stage.named(run)), make("td", { "data-run": run.key, title: entry.error || null }, number));
   });
-  const { frame } = land.frame(stage.looked), parts = frame && land.weights(frame, spot), sum = parts && `Here ${stage.named(stage.looked)} = ${parts.map(([id, weight]) => `${written(Number(weight.toFixed(2)), 3)} client ${id}`).join(" + ").replaceAll("+ -", "− ").replace("-", "−")}.`;
-  const surface = land.surface(stage.looked), between = surface && !stage.link ? ` between ${surface.rows} x ${surface.columns} evaluated models: ${stage.networks.why(stage.looked)}` : "";
-  const source = waits ? "interpolated; the exact value is coming" : any ? `evaluated exactly on ${any.samples} samples${stage.link ? "" : " by this page"}${any.statistics === "recomputed" ? ", statistics of batch normalisation recomputed" : ""}${rough ? "; ≈: interpolated" : ""}` : `interpolated${between}`;
+  const { frame } = land.frame(stage.looked), surface = land.surface(stage.looked), parts = surface && surface.inside(...spot) && land.weights(frame, spot), sum = parts && `Here ${stage.named(stage.looked)} = ${parts.map(([id, weight]) => `${written(Number(weight.toFixed(2)), 3)} client ${id}`).join(" + ").replaceAll("+ -", "− ").replace("-", "−")}.`;
+  const between = surface && !stage.link ? ` between ${surface.rows} x ${surface.columns} evaluated models: ${stage.networks.why(stage.looked)}` : "";
+  const source = !within ? "not evaluated there" : waits ? "interpolated; the exact value is coming" : any ? `evaluated exactly on ${any.samples} samples${stage.link ? "" : " by this page"}${any.statistics === "recomputed" ? ", statistics of batch normalisation recomputed" : ""}${rough ? "; ≈: interpolated" : ""}` : `interpolated${between}`;
   const forget = button({ class: "plain", "aria-label": "Forget the point", click: () => stage.pickPoint(null) }, "×");
   return make("section", { class: `point${waits ? " waits" : ""}` }, make("h3", {}, `Point (${spot.map((part) => written(part, 3)).join(", ")})`, forget), make("table", {}, make("tbody", {}, ...rows)), sum && make("p", { class: "small sum" }, sum),
     own && classBars(own.class_error, stage), make("p", { class: "small" }, `${stage.quantity}, ${source}. Same distances from the mean of the three clients; other parameters in each run.`));

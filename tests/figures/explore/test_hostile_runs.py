@@ -75,11 +75,19 @@ def test_a_run_that_kept_no_clients_has_no_landscape_and_says_what_to_do(jobs, t
         assert "kept no global model" in one.error("path", run=run.name)
 
 
+WITH_ONE = ("clients.number=1", "clients.per_round=1", "clients.partition=iid")
+
+
 def test_a_run_with_one_client_or_one_round_says_what_to_set(jobs, tmp_path):
-    client = tiny.trained(tmp_path, "clients.number=1", "clients.per_round=1", "clients.partition=iid")
+    client, pair = tiny.trained(tmp_path, *WITH_ONE), tiny.trained(tmp_path, "clients.per_round=2")
     round_ = tiny.trained(tmp_path, "rounds=1")
     with page(tmp_path, jobs=jobs) as one:
-        assert entry(one, client.name)["note"].endswith("no landscape. Train with --set clients.per_round=3.")
+        _, advice = entry(one, client.name)["note"].split("no landscape. Train with ")
+        assert advice == "--set clients.number=3 --set clients.per_round=3."
+        advised = tiny.trained(tmp_path, *WITH_ONE, *advice.removesuffix(".").replace("--set ", "").split())
+        one.wait(lambda message: advised.name in json.dumps(message))
+        assert entry(one, advised.name)["able"], "the advice helps"
+        assert entry(one, pair.name)["note"].endswith("no landscape. Train with --set clients.per_round=3.")
         assert len(one.ask("path", run=client.name, points=5)["marks"]) == 3
         assert "kept one global model so far" in (line := one.error("path", run=round_.name))
         assert line.endswith("Train with --set rounds=2.")

@@ -200,6 +200,51 @@ def test_a_run_without_a_round_yet_begins_at_round_0_and_goes_to_the_first_that_
     idle(page)
 
 
+GROW = f"""([rounds, ask]) => {{ const view = {VIEW}, {{ link, runs: [first, ...rest] }} = view;
+    view.ask ||= link.ask;
+    view.asked ||= [];
+    link.ask = ask ? view.ask : (kind, {{ round }}) => {{ if (kind === 'landscape') view.asked.push(round);
+        return Object.assign(new Promise(() => null), {{ cancel: () => view.asked.push('cancelled') }}); }};
+    if (ask) view.asks.again();
+    link.receive({{ push: 'scene', value: {{ runs: [{{ ...first, able: rounds, state: 'growing', series: undefined }}],
+        keys: view.runs.map(run => run.key) }} }}); }}"""
+"""The first run grows to some rounds; what is asked then is answered, or never."""
+SEEN = f"""() => {{ const {{ pictures: [{{ shown, plate, title }}], state, asked }} = {VIEW}; return [state.round,
+    shown.at.round, Boolean(shown.at.stale), plate.ariaBusy, title.querySelector('.at').textContent, asked]; }}"""
+
+
+def test_a_run_that_grows_is_followed_from_whole_map_to_whole_map_and_a_finished_one_is_not(opened):
+    page = opened("#round=0&view=map")
+    keys = page.evaluate(f"{VIEW}.runs.map(run => run.key)")
+    page.evaluate(GROW, [[], True])
+    page.evaluate(f"location.hash = '#round=2&follow=1&runs={keys[0]},{keys[1]}&look={keys[1]}'")
+    idle(page)
+    assert page.evaluate(f"{VIEW}.state.round") == 2
+    page.evaluate(GROW, [[0, 1], True])
+    page.wait_for_function(f"() => {VIEW}.state.round === 1")
+    idle(page)
+    assert page.evaluate(SEEN)[:2] == [1, 1] and page.evaluate(f"{VIEW}.state.look") == keys[1]
+    for rounds in ([0, 1, 2], [0, 1, 2, 3], [0, 1, 2, 3, 4]):
+        page.evaluate(GROW, [rounds, False])
+        page.wait_for_timeout(80)
+    assert page.evaluate(SEEN) == [1, 1, False, "false", "", [2]], "round 2 is not given up for round 4"
+    page.evaluate(GROW, [[0, 1, 2], True])
+    page.wait_for_function(f"() => {VIEW}.state.round === 2")
+    idle(page)
+    assert page.evaluate(SEEN)[:4] == [2, 2, False, "false"] and page.is_checked("#stage .timeline input")
+
+
+def test_beside_a_later_round_a_run_that_grows_keeps_its_newest_whole_map(opened):
+    page = opened("#round=2&view=map")
+    page.evaluate(GROW, [[0], True])
+    idle(page)
+    assert page.evaluate(SEEN)[:5] == [2, 0, False, "false", " round 0, its last"]
+    page.evaluate(GROW, [[0, 1], False])
+    page.evaluate(f"{VIEW}.land.ready(1)")
+    page.wait_for_timeout(80)
+    assert page.evaluate(SEEN) == [2, 0, False, "false", " round 0; 1 is coming", [1, 1]], "both runs, and not again"
+
+
 def test_nodes_and_listeners_stay_few_over_changes_of_view_and_round(opened):
     page = opened("#round=2&view=map&at=0,0")
     session = page.context.new_cdp_session(page)

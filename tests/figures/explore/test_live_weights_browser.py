@@ -47,6 +47,22 @@ def test_the_sum_of_fedlaw_s_weights_has_a_slider_of_its_own(opened, runs):
     assert value["value"]["loss"] == pytest.approx(wanted, rel=1e-4)
 
 
+def test_sliders_reach_as_far_as_the_weights_of_an_address(opened, runs):
+    run = runs[0]
+    first, second, *rest = run.round(2).ids.tolist()
+    pairs = ",".join([f"{first}:2", f"{second}:-1", *(f"{client}:0" for client in rest)])
+    page = opened(f"#round=2&view=map&runs={run.name}&look={run.name}&mix={run.name},2,2,{pairs}")
+    sliders = page.locator("#stage .sliders label")
+    assert [one.input_value() for one in sliders.locator("input").all()] == ["2", "-1", "0", "2"]
+    assert sliders.locator("output").all_text_contents() == ["2.00", "\u22121.00", "0.00", "2.000"]
+    assert page.locator("#stage .complaint").is_hidden()
+    assert page.evaluate(f"{VIEW}.mixMark.u") != 0
+    nothing = {first: 1, second: -1, **dict.fromkeys(rest, 0)}
+    page.evaluate(f"weights => {VIEW}.set({{ mix: {{ ...{VIEW}.state.mix, weights }} }})", nothing)
+    idle(page)
+    assert "sum to 0" in page.text_content("#stage .what-if") and page.evaluate(f"{VIEW}.mixMark") is None
+
+
 def test_weights_are_dropped_at_another_round(opened):
     page = opened("#round=2&view=map")
     slide(page)

@@ -159,6 +159,10 @@ def test_a_field_that_is_not_accepted_is_one_line_in_plain_words(opened, fields,
 def test_weights_are_as_large_as_the_page_takes_them(opened, value):
     weights = dict.fromkeys(opened.run(RUNS[0]).round(1).ids.tolist(), 0.5)
     stated = {"round": 1, "look": RUNS[0]}
-    for fields in ({"weights": {**weights, next(iter(weights)): value}}, {"weights": weights, "gamma": value}):
+    first = next(iter(weights))
+    for fields in ({"weights": dict.fromkeys(weights, 0)}, {"weights": weights, "gamma": 0}):
+        with pytest.raises(ValueError, match="neither gamma nor the sum of the weights may be 0"):
+            address_of("", {**stated, **fields}, opened)
+    for fields in ({"weights": {**weights, first: value}}, {"weights": weights, "gamma": value}):
         with pytest.raises(ValueError, match="give a number of at most 10"):
             address_of("", {**stated, **fields}, opened)

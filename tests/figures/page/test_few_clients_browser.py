@@ -102,7 +102,7 @@ def test_long_names_are_cut_in_the_middle_and_whole_in_the_title(opened, content
     assert page.title() != "1"
     names = page.locator("#stage .card .look")
     assert [title.split("\n")[0] for title in names.evaluate_all("all => all.map(one => one.title)")] == [*HOSTILE]
-    assert max(page.locator("#stage .card .name").evaluate_all("all => all.map(one => one.clientHeight)")) < 70
+    assert max(page.locator("#stage .card .name").evaluate_all("all => all.map(one => one.clientHeight)")) < 95
     page.evaluate(f"{VIEW}.set({{ runs: {VIEW}.runs.map(run => run.key), view: 'difference' }})")
     assert page.evaluate("document.documentElement.scrollWidth") <= 1400
 

@@ -120,6 +120,8 @@ def test_a_phone_shows_it_without_scrolling_sideways(opened):
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     sides = page.evaluate("[...document.querySelectorAll('#stage .plate')].map(one => one.clientWidth)")
     assert all(330 <= side <= 390 for side in sides)
+    page.set_viewport_size({"width": 320, "height": 700})
+    page.wait_for_function("document.documentElement.scrollWidth <= 320")
 
 
 def test_a_phone_that_is_held_sideways_begins_with_a_picture_on_its_first_screen(opened):

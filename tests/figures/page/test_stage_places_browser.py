@@ -45,6 +45,12 @@ NONSENSE = {
     "round=1&round=2": "round is there twice; the last one counts",
     "figure=zzz": "figure is zzz, not a figure of the explorer; a file has none",
     "mix=fedavg,2,1e9,0:1": "client:weight of each client, numbers up to 10",
+    "round=2&look=fedavg&mix=fedavg,2,1,0:0,1:0": "mix is fedavg,2,1,0:0,1:0, not run, round, gamma",
+    "round=2&look=fedavg&mix=fedavg,2,0,0:1": "where neither gamma nor the sum of the weights is 0",
+    "round=2&look=fedavg&mix=fedavg,2,1,0:0.2,0:0.8": "mix is fedavg,2,1,0:0.2,0:0.8, not run, round, gamma",
+    "round=2&look=fedavg&mix=fedavg,2,1,0:4,1:6": "its weights sum to 10 and are scaled to sum 1",
+    "runs=": "runs is empty, not names of runs here",
+    "view=difference&runs=fedavg": "view is difference, and a difference is that of two runs",
     "round=1&look=fedavg&mix=fedavg,2,1,0:1": "its weights are of round 2 of FedAvg, which is not looked at",
 }
 
@@ -62,12 +68,18 @@ def test_what_an_address_says_wrongly_is_one_plain_line_until_the_next_change(op
             said.startswith("This address cannot be shown as it is: ") and said.count("The rest of it is shown.") == 1
         )
         assert page.locator("#stage .plate:visible").count() >= 1, words
+    page.evaluate(f"{VIEW}.set({{ runs: ['fedavg', 'fedlaw'], view: 'difference' }})")
+    page.locator("#stage .card input").first.uncheck()
+    assert page.text_content(line) == "The map is shown: a difference is that of two runs."
+    assert page.evaluate(f"{VIEW}.state.view") == "map"
     page.evaluate(f"location.hash = '#{'&'.join(NONSENSE)}'")
     page.wait_for_selector(f"{line}:has-text('more')")
     page.locator("#stage .curves").press("ArrowLeft")
     assert page.locator(line).is_hidden()
+    assert "round=2&" in opened("#round=99&runs=fedavg").evaluate("location.hash"), "a bookmark of what is shown"
+    client = page.evaluate(f"{VIEW}.runs.find(run => run.key === 'fedlaw').shown[2].cohort[0].id")
     fresh = opened(
-        "#round=2&runs=fedlaw&view=relief&look=fedlaw&metric=error&at=0.1,0&client=1&smooth=3&span=0-2&tour=1"
+        f"#round=2&runs=fedlaw&view=relief&look=fedlaw&metric=error&at=0.1,0&client={client}&smooth=3&span=0-2&tour=1"
     )
     assert fresh.locator(line).is_hidden(), "a right address is shown without a word"
 
@@ -108,14 +120,30 @@ def test_a_round_is_not_said_to_be_shown_where_no_round_has_a_landscape(opened):
     assert "round 2 is shown" not in page.text_content("#stage .complaint")
 
 
-@pytest.mark.parametrize("field", ["client=9999", "mix=fedavg,2,1,0:1", "mix=fedavg,2,1,9999:1"])
+FOREIGN = ["client=9999", "model=client%209999", "against=9999", "mix=fedavg,2,1,0:1", "mix=fedavg,2,1,9999:1"]
+
+
+@pytest.mark.parametrize("field", FOREIGN)
 def test_clients_that_a_round_has_not_are_said_in_a_line(opened, content, field):
     ids = ", ".join(str(one["id"]) for one in content["runs"][0]["shown"]["2"]["cohort"])
     page = opened(f"#round=2&look=fedavg&{field}")
     said = page.text_content("#stage .complaint")
     assert "round 2 of FedAvg" in said and f"has clients {ids}" in said
+    assert field.split("=")[0] not in page.evaluate("location.hash")
     page.locator("#stage .curves").press("ArrowLeft")
     assert page.locator("#stage .complaint").is_hidden()
+
+
+def test_a_client_of_another_round_is_said_and_stays_picked(opened, content):
+    cohorts = {index: {one["id"] for one in frame["cohort"]} for index, frame in content["runs"][0]["shown"].items()}
+    index, client = next((index, max(other - ids)) for index, ids in cohorts.items() for other in cohorts.values()
+                         if other - ids)  # fmt: skip
+    page = opened(f"#round={index}&look=fedavg&client={client}&model=client%20{client}")
+    assert f"There is no client {client} here: round {index} of" in page.text_content("#stage .complaint")
+    assert f"Client {client} is not in this round." in page.text_content("#stage .clients")
+    assert f"Round {index} has no client {client}: choose another model." in page.text_content("#stage .samples")
+    assert not page.locator("#stage .samples option").filter(has_text=f"client {client}").count()
+    assert f"client={client}&" in page.evaluate("location.hash"), "it is marked in rounds that it trains in"
 
 
 def test_flags_lie_beside_one_another_and_follow_their_rounds(opened, content, text, tmp_path):
@@ -146,6 +174,31 @@ def test_a_point_is_written_alike_below_its_picture_and_in_its_card(opened, cont
         page.mouse.move(*place) if place != (0, 0) else None
         card = page.text_content("#stage .point td[data-run=fedavg]").removeprefix("≈ ")
         assert f": {card}, interpolated" in page.locator("#stage .reading").first.text_content()
+
+
+def test_a_point_beyond_the_planes_is_said_and_has_no_number(opened):
+    page = opened("#round=2&look=fedavg&at=1e308,1e308")
+    said = page.text_content("#stage .complaint")
+    assert said == "The point (1.0e+308, 1.0e+308) is beyond the plane of round 2 of FedAvg."
+    card = page.text_content("#stage .point")
+    assert card.count("beyond its plane") == 2 and "not evaluated there" in card
+    assert not re.search("interpolated|evaluated exactly|not finite|Here FedAvg", card)
+
+
+@pytest.mark.parametrize("view", ["map", "difference"])
+def test_the_colours_of_one_value_have_one_number(opened, view):
+    page = opened("#round=2&view=map&metric=error")
+    page.evaluate(f"""view => {{ {VIEW}.runs.forEach(({{ shown: {{ 2: {{ plane }} }} }}) => {{
+        plane.points = [5, 5];
+        plane.metrics.error = btoa(String.fromCharCode(...new Uint8Array(new Float32Array(25).fill(1).buffer)));
+        }}); {VIEW}.land.surfaces_ = new WeakMap(); {VIEW}.set({{ view }}); }}""", view)  # fmt: skip
+    ticks = [key.locator(".ticks *").all_text_contents() for key in page.locator("#stage .key").all()]
+    assert ticks == [["100"], ["0"]][: 1 + (view == "difference")]
+    bar = page.locator("#stage .colours").last.evaluate("one => one.style.background")
+    assert len(set(re.findall(r"rgb\([^)]*\)", bar))) == 1
+    with page.expect_download() as saved:
+        page.evaluate("[...document.querySelectorAll('.save button')].find(one => /SVG/.test(one.textContent)).click()")
+    assert "NaN" not in saved.value.path().read_text()
 
 
 def test_errors_are_in_percent_wherever_they_stand(opened):

@@ -107,17 +107,25 @@ def test_a_path_fills_its_room_and_its_few_labels_lie_apart(opened, content, tex
         assert apart, (a, b)
 
 
+NAME = "FedAvg, model mlp, {} rounds, kept globals all"
+CUT = """[...document.querySelectorAll('#stage .card')].filter(card => {
+    const { right } = card.getBoundingClientRect(), { scrollHeight, clientHeight } = card.querySelector('.name');
+    return scrollHeight > clientHeight + 1 || [...card.querySelectorAll('.card-head *')].some(one =>
+        one.getBoundingClientRect().right > right); }).map(card => card.textContent)"""
+
+
 def test_only_the_page_scrolls_and_pictures_stay_in_sight(opened, content, text, tmp_path):
     eight, path = copy.deepcopy(content), tmp_path / "page.html"
     for number in range(16):
         run = copy.deepcopy(content["runs"][0])
-        eight["runs"].append({**run, "key": f"more-{number}", "label": f"FedAvg, setting {number}"})
+        eight["runs"].append({**run, "key": f"more-{number}", "label": NAME.format(number), "state": "diverged"})
     path.write_text(packed_pages.changed(text, "scene", eight))
     page = opened("#round=2&runs=fedavg,fedlaw&view=map", path)
     for view in ("map", "difference", "path", "relief"):
         page.evaluate(f"{VIEW}.set({{ view: {view!r} }})")
         assert page.evaluate(SCROLLED) == ["HTML"], view
     assert page.locator("#stage .card").count() == 18
+    assert page.evaluate(CUT) == [], "what differs is at the end of a name"
     page.evaluate(f"{VIEW}.set({{ view: 'map' }})")
     for down in (0, 300):
         page.evaluate("down => scrollTo(0, down)", down)
