@@ -139,17 +139,19 @@ function checkClients(stage, run, { frame, round, stale }) {
     say(`The weights are those of clients ${some.slice(0, 9).join(", ")}, and ${where} has clients ${ids.join(", ")}: the round's own are shown.`);
   }
   const number = Number((run.text || []).find(([name]) => name === "clients.number")?.[1]), others = Object.values(run.shown).flatMap(({ cohort = [] }) => cohort.map((one) => one.id));
-  const lacking = stage.unchecked ? Object.entries({ client: state.client, model: clientOf(state.model), against: state.against }).filter(([, id]) => id !== null && !ids.includes(id)) : [], never = lacking.filter(([, id]) => !(id < number) && !others.includes(id));
+  const never = stage.unchecked ? lackingIn(state, ids).filter(([, id]) => !(id < number) && !others.includes(id)) : [];
   const surface = stage.land.surface(run), { point } = state;
   if (stage.unchecked && point && surface && !surface.inside(...point)) say(`The point (${point.map((part) => written(part)).join(", ")}) is beyond the plane of ${where}.`);
   stage.unchecked = false;
-  if (lacking.length) say(`There is no client ${[...new Set(lacking.map(([, id]) => id))].join(", ")} here: ${where} has clients ${ids.join(", ")}.`);
   if (!never.length) return;
+  say(`There is no client ${idsOf(never)} here: ${where} has clients ${ids.join(", ")}.`);
   for (const [name] of never) state[name] = blank(stage)[name];
   stage.write(true);
 }
 
 const ROUNDED = 0.01; // how far the sum of weights of four decimals is from 1 at most
+const lackingIn = ({ client, model, against }, ids) => Object.entries({ client, model: clientOf(model), against }).filter(([, id]) => id !== null && !ids.includes(id)); // clients of the state that a round has not: [field, id]
+const idsOf = (lacking) => [...new Set(lacking.map(([, id]) => id))].join(", ");
 const clientOf = (model) => numberOf(/^client (\d+)$/.exec(model)?.[1]); // null for a model of no client
 
 // Weights as an address has them: run, round, gamma, then a number for each client.

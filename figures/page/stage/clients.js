@@ -24,7 +24,7 @@ function clientsCard(stage, run, frame) {
   return make("section", { class: "clients" }, make("h3", {}, "Clients of the round"),
     make("div", { class: "scroll" }, make("table", {}, make("thead", {}, make("tr", {}, ...["client", "classes"].map((text) => make("th", { scope: "col" }, text)),
       make("th", { scope: "col", colspan: 2, title: "Loss of the aggregate minus its loss without this client ± its standard error over the samples; pale where it is not clear" }, `raises the loss${stage.unit && ` [${stage.unit.trim()}]`}`))), body)),
-    picked ? clientWords(picked, stage) : make("p", { class: "small" }, `${state.client === null ? "" : `Client ${state.client} is not in this round. `}Pick a client to see its training.`));
+    picked ? clientWords(picked, stage) : make("p", { class: "small" }, "Pick a client to see its training."));
 }
 
 // How many samples of each class a client holds; empty where that is not known.

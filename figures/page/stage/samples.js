@@ -31,12 +31,12 @@ class SamplesCard {
     const there = ([name]) => stage.link || ["", "point", "weights"].includes(name) || carriedModel(frame, name);
     const clients = frame.cohort.map((one) => one.id), pick = (label, options, present, act) => labelled(label, options, present, (value) => stage.set(act(value)));
     const models = [["", "choose a model"], ["end", "end"], ["start", "start"], ["aggregate", "aggregate"], ...(state.point ? [["point", "the point"]] : []), ...(state.mix ? [["weights", "your weights"]] : []), ...clients.map((id) => [`client ${id}`, `client ${id}`])].filter(there);
-    const lacking = [clientOf(state.model), state.against].filter((id) => id !== null && !clients.includes(id));
+    const lacking = lackingIn({ ...state, client: null }, clients);
     if (!lacking.length && !models.some(([value]) => value === state.model)) models.push([state.model, state.model]);
     const rest = state.model ? [pick("against", [["", "none"], ...clients.filter((id) => there([`client ${id}`])).map((id) => [id, `client ${id}`])], state.against, (value) => ({ against: value === "" ? null : Number(value), show: value === "" && state.show === "differs" ? "wrong" : state.show, more: 0 })),
       pick("show", [["wrong", "wrong ones"], ...(state.against === null ? [] : [["differs", "two predictions"]]), ["all", "all"]], state.show, (show) => ({ show, more: 0 }))] : [];
     this.controls.replaceChildren(pick("of model", models, state.model, (model) => ({ model, truth: null, predicted: null, more: 0 })), ...rest);
-    if (state.model && lacking.length) { this.content.replaceChildren(make("p", { class: "small" }, `Round ${at.round} has no client ${lacking[0]}: choose another model.`)); return; }
+    if (state.model && lacking.length) { this.content.replaceChildren(make("p", { class: "small" }, `Round ${at.round} has no client ${idsOf(lacking)}: choose another model.`)); return; }
     const model = state.model && this.model();
     if (!model) { this.content.replaceChildren(...(state.model ? [make("p", { class: "small" }, `${stage.land.surface(stage.looked) ? "Click a landscape first: there" : "There"} is no point.`)] : [])); return; }
     const mode = state.show === "differs" && state.against === null ? "wrong" : state.show;

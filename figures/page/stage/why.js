@@ -22,13 +22,14 @@ class Why {
     checkClients(stage, run, at);
     const here = round ?? stage.land.nearest(state.round, run.rounds, null), unread = stage.link && !frame && !at.pending && `The weights in the address have no numbers: round ${here} has no models of clients that can be evaluated.`;
     const lost = state.mix && (unread || (!stage.link && !this.weights.set && "This file has no numbers of these weights of the clients: all that it shows is of the round's own."));
+    const lacking = frame?.cohort ? lackingIn(state, frame.cohort.map(({ id }) => id)) : [], without = lacking.length > 0 && `Client ${idsOf(lacking)} is not in this round, which has clients ${frame.cohort.map(({ id }) => id).join(", ")}.`;
     const title = make("h2", {}, "Why", make("span", { class: "of" }, swatch(run), `${stage.named(run)}${here === null ? "" : `, round ${here}`}${at.rough ? "; rough, the exact one is coming" : ""}`));
     const sentences = ((frame && frame.why) || []).map(({ text, number, term: name }) => make("li", {}, number && make("b", { class: "number" }, minused(number)), make("p", {}, termed(minused(text), scene.terms, new Set([name])), " ", term(name, scene.terms))));
     this.based.textContent = frame ? `${frame.samples} ± is the standard error of a difference over the ${stage.splitWords()} samples${estimated(frame.parts)}; seeds may differ more.`.trim() : "";
     const told = frame ? [comparison(stage), ...sentences].filter(Boolean) : [], best = frame && this.weights.sentence(at);
     this.others.replaceChildren(...told.slice(TOLD));
     this.more.hidden = told.length <= TOLD;
-    this.head.replaceChildren(title, ...[lost && make("p", { class: "small lost-weights" }, lost)].filter(Boolean), frame ? make("ol", { class: "sentences" }, ...told.slice(0, TOLD)) : make("p", {}, at.pending ? at.absent : "Without a landscape there are no reasons. Its picture says why there is none."), ...[best].filter(Boolean));
+    this.head.replaceChildren(title, ...[lost, without].filter(Boolean).map((line) => make("p", { class: "small lost-weights" }, line)), frame ? make("ol", { class: "sentences" }, ...told.slice(0, TOLD)) : make("p", {}, at.pending ? at.absent : "Without a landscape there are no reasons. Its picture says why there is none."), ...[best].filter(Boolean));
     this.point.replaceChildren(...[pointCard(stage)].filter(Boolean));
     this.weights.draw(at);
     this.clients.replaceChildren(...(frame ? [clientsCard(stage, run, frame)] : []));

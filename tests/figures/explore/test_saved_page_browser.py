@@ -101,7 +101,7 @@ def test_a_file_says_of_which_weights_it_has_no_numbers(browser, saved, tmp_path
     scene = packed_pages.content(text, "scene")
     look = next(run for run in scene["runs"] if "1" in run["shown"])
     ids = [one["id"] for one in look["shown"]["1"]["cohort"]]
-    mix = ",".join([look["names"][0]["name"], "1", "1", *(f"{client}:0.5" for client in ids)])
+    mix = ",".join([look["names"][0]["name"], "1", "1", *(f"{client}:{1 / len(ids):.4f}" for client in ids)])
     start = f"#round=1&look={look['key']}&mix={mix}"
     for entry in scene["runs"]:
         for frame in entry["shown"].values():
