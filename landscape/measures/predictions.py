@@ -42,16 +42,16 @@ def predictions(task: Task, theta: Tensor, *, split: Split = "test", buffers: Te
         buffers: Floating buffers (b,); by default the model's own.
 
     Raises:
-        ValueError: If the outputs are no logits of classes, or NaN, or the targets no classes.
+        ValueError: If the outputs are no logits of classes, or not finite, or the targets no classes.
     """
     samples = task.split(split)
     if samples.targets.ndim != 1 or samples.targets.is_floating_point():
         shape, kind = tuple(samples.targets.shape), samples.targets.dtype
         raise ValueError(f"targets have shape {shape} and type {kind}; predictions need one class number per sample.")
     outputs = task.outputs(theta, samples, buffers=buffers)
-    if bool(outputs.isnan().any()):
-        raise NotFinite("the model's outputs are NaN, so it predicts no class; it diverged: give an earlier model.")
     probabilities = _probabilities(outputs, len(samples)).double().cpu().numpy()
+    if not np.isfinite(probabilities).all():
+        raise NotFinite("the model's outputs are not finite, so it predicts no class; it diverged: give an earlier one.")
     losses = normalised(task.per_sample, outputs, samples.targets.to(outputs.device)).double().cpu().numpy()
     predicted = probabilities.argmax(1)
     return Predictions(predicted, probabilities[np.arange(len(predicted)), predicted], losses, probabilities)

@@ -133,7 +133,7 @@ def _close(actual: list[Tensor], expected: list[Tensor]) -> bool:
 
 def alike(actual: Tensor, expected: Tensor, ulps: float = 100) -> bool:
     """Whether two outputs of a module are equal up to `ulps` times the rounding of a long sum."""
-    if actual.shape != expected.shape or not actual.is_floating_point():
+    if actual.shape != expected.shape or not (actual.is_floating_point() or actual.is_complex()):
         return torch.equal(actual, expected)
     scale = float(expected[expected.isfinite()].abs().max()) if bool(expected.isfinite().any()) else 0.0
     tolerance = ulps * torch.finfo(expected.dtype).eps ** 0.75 * scale

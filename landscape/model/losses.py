@@ -35,9 +35,9 @@ def squared_error(outputs: Tensor, targets: Tensor) -> Tensor:
 def error(outputs: Tensor, targets: Tensor) -> Tensor:
     """1 where the largest logit (n, C) is not the target class (n,), else 0; label -100 has weight 0.
 
-    NaN where a logit is NaN, which predicts no class: a model without a loss has no error either.
+    NaN where a logit is NaN, or the largest is infinite, which predicts no class: a model without a loss has no error.
     """
-    return (outputs.argmax(1) != targets).to(outputs.dtype).where(~outputs.isnan().any(1), torch.nan)
+    return (outputs.argmax(1) != targets).to(outputs.dtype).where(outputs.amax(1).isfinite(), torch.nan)
 
 
 @dataclass(frozen=True)

@@ -118,7 +118,7 @@ class Means:
         weights = sample_weights(self._measure, targets)
         counts = torch.ones_like(values)
         if values.ndim == 2:
-            lost = outputs.flatten(1).isnan().any(1)[:, None] if outputs.is_floating_point() else False
+            lost = ~outputs.flatten(1).amax(1).isfinite()[:, None] if outputs.is_floating_point() else False
             counts = (~values.isnan() | lost).double()
         counts = counts if weights is None else weights.to(values)
         sums, totals = self._totals(values[0] if len(values) else values.new_zeros(values.shape[1:]))

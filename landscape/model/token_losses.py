@@ -19,7 +19,7 @@ def _entropies(outputs: Tensor, targets: Tensor) -> Tensor:
 
 def _errors(outputs: Tensor, targets: Tensor) -> Tensor:
     wrong = (outputs.argmax(-1) != targets) & (targets != IGNORED)
-    return wrong.sum(1).to(outputs.dtype).where(~outputs.flatten(1).isnan().any(1), torch.nan)
+    return wrong.sum(1).to(outputs.dtype).where(outputs.amax(-1).flatten(1).isfinite().all(1), torch.nan)
 
 
 token_cross_entropy = SampleLoss(_entropies, counted_tokens, name="token_cross_entropy")

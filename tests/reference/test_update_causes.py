@@ -230,5 +230,5 @@ def test_equal_clients_change_nothing(tmp_path):
     learned = tiny.trained(tmp_path, "method=fedlaw", "rounds=2")
     for run in (drift.open(tmp_path / "run"), quadratic_run("fedavg", {}), learned):
         found = drift.update_causes(run, rounds=[0])
-        assert not found.norm.values.any()
+        assert found.norm.values.max() < 1e-15, "nothing but rounding"
         assert "unequal" not in found.attrs or run.unequal

@@ -109,7 +109,7 @@ def test_a_client_without_outputs_has_no_accuracy(tmp_path):
     recorder.round(start=first, clients={k: (model, 1) for k, model in enumerate(models)}, end=models[1])
     x, y = torch.randn(60, 5), torch.arange(60) % 3
     parts = [list(range(start, start + 20)) for start in (0, 20, 40)]
-    assert models[1](x).isnan().any()
+    assert not models[1](x).amax(1).isfinite().all(), "infinite or NaN, as the processor multiplies"
     run = drift.open(tmp_path / "run", task=(make_task(first, nn.CrossEntropyLoss(), (x, y)), parts))
     ds = drift.three_accuracies(run)
     right = np.array([(model(x).argmax(1) == y).double().mean() for model in models])

@@ -282,7 +282,9 @@ class Phases(nn.Module):
 
 
 @pytest.mark.filterwarnings("error")
-def test_complex_outputs_have_the_loss_of_both_parts_and_no_error():
+@pytest.mark.parametrize("seed", range(5))
+def test_complex_outputs_have_the_loss_of_both_parts_and_no_error(seed):
+    torch.manual_seed(seed)
     inputs, targets = torch.randn(20, 4), torch.arange(20) % 3
     loss, model = lambda outputs, targets: F.cross_entropy(outputs.imag * outputs.abs(), targets), Phases()
     line = landscape.surface(landscape.make_task(model, loss, (inputs, targets)), model, Phases())
