@@ -51,7 +51,7 @@ def predictions(task: Task, theta: Tensor, *, split: Split = "test", buffers: Te
     outputs = task.outputs(theta, samples, buffers=buffers)
     probabilities = _probabilities(outputs, len(samples)).double().cpu().numpy()
     if not np.isfinite(probabilities).all():
-        raise NotFinite("the model's outputs are not finite, so it predicts no class; it diverged: give an earlier one.")
+        raise NotFinite("the model's outputs are not finite: it predicts no class. It diverged; give an earlier one.")
     losses = normalised(task.per_sample, outputs, samples.targets.to(outputs.device)).double().cpu().numpy()
     predicted = probabilities.argmax(1)
     return Predictions(predicted, probabilities[np.arange(len(predicted)), predicted], losses, probabilities)
