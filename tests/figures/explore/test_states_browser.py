@@ -62,7 +62,7 @@ def opened(browser):
 
 
 STATES = {
-    "diverged": ("diverged", r"loss was lowest in round"),
+    "diverged": ("diverged", r"none of its losses is finite"),
     "stopped": ("stopped", r"stopped after 2 of 4 rounds; fedscape train goes on with it"),
     "unreadable": ("damaged", r"run\.json cannot be read .*; it is truncated .*Restore it from a copy"),
     "truncated": ("damaged", r"Round 2 is damaged; the others are shown"),

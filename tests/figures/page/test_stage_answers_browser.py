@@ -17,6 +17,7 @@ def test_the_address_is_the_state_and_back_works(opened):
     assert page.text_content("#stage .round-at") == "Round 0"
     page.focus("#stage .curves")
     page.keyboard.press("ArrowRight")
+    page.wait_for_function(f"{VIEW}.state.round === 1 && !{VIEW}.tween && !{VIEW}.due")
     page.check("#stage .segments input[value=relief]", force=True)
     assert page.evaluate("location.hash") == "#round=1&runs=fedlaw&look=fedlaw&view=relief"
     assert page.title() == "FedLAW · round 1 · relief - fedscape"
