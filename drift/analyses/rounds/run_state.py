@@ -37,8 +37,8 @@ class RunState:
     Args:
         name: One of `STATES`.
         fall: Expected decrease of the loss in the next round, nats, with its 95 % interval.
-        best: Round after which the loss was lowest; -1 if none was evaluated.
-        turn: Round after which the median of three losses was lowest; -1 if none was evaluated.
+        best: Round after which the loss was lowest; -1 if none is finite.
+        turn: Round after which the median of three losses was lowest; -1 if none is finite.
         chance: Loss of the best constant answer, nats.
     """
 
@@ -80,9 +80,8 @@ def run_state(run: Run) -> RunState:
     losses, constant = recorded_losses(run), chance(run)
     nothing = Estimate(nan, nan, nan, 0)
     values = losses.values
-    diverged = _diverged(run, losses, constant)
-    best = _best(losses)
-    turn, lowest = _turn(losses.where(np.isfinite(losses), drop=True) if diverged else losses)
+    diverged, best = _diverged(run, losses, constant), _best(losses)
+    turn, lowest = _turn(losses[np.isfinite(losses)])
     if diverged or len(values) < FEWEST:
         return RunState("diverged" if diverged else "not known", nothing, best, turn, constant)
     last, fall = float(np.median(values[-3:])), _fall(losses)

@@ -26,6 +26,16 @@ def entry(one, name):
     return next(entry for entry in one.ask("scene")["runs"] if name in [run["name"] for run in entry["names"]])
 
 
+def test_a_run_that_diverged_with_finite_losses_says_where_the_loss_was_lowest(jobs, tmp_path):
+    run = tiny.trained(tmp_path, *DIGITS, "task.model=linear", "local.lr=30", "rounds=3")
+    losses = run.metrics().loss
+    lowest = int(losses["round"].values[losses.values.argmin()])
+    with page(tmp_path, jobs=jobs) as one:
+        shown = entry(one, run.name)
+    assert (shown["state"], shown["note"]) == ("diverged", f"It diverged; its loss was lowest in round {lowest}.")
+    assert {"round": lowest, "words": "diverged: the loss was lowest here"} in shown["events"]
+
+
 def test_a_diverged_run_says_so_and_shows_no_number_that_is_none(jobs, tmp_path):
     with pytest.raises(Diverged):
         tiny.trained(tmp_path, *DIVERGED)
