@@ -17,6 +17,9 @@ from figures.looks import style
 from landscape.geometry.simplex import on_triangle
 from landscape.surfaces.minimum import fitted_minimum
 
+_EDGED = [withStroke(linewidth=1.6, foreground="black")]
+"""White lines are seen on pale maps and in a legend."""
+
 
 def triangle(
     ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "loss", levels: np.ndarray | None = None, **look: Any
@@ -48,7 +51,10 @@ def triangle(
     remember(ax, np.ma.filled(values, np.nan))
     ax.contour(x, y, values, levels=used, colors="white", linewidths=0.3, alpha=0.6)
     if float(ds.alpha.min()) < 0:
-        ax.plot(*on_triangle(np.array([1, 0, 0, 1]), np.array([0, 1, 0, 0])), color="white", linewidth=0.9, zorder=3)
+        edges = on_triangle(np.array([1, 0, 0, 1]), np.array([0, 1, 0, 0]))
+        ax.plot(
+            *edges, color="white", linewidth=0.9, zorder=3, path_effects=_EDGED, label="inside: weights of 0 or more"
+        )
     white: dict[str, Any] = {"color": "white", "markeredgecolor": "black", "markeredgewidth": 0.6, "linestyle": ""}
     lowest = fitted_minimum(ds.transpose("alpha", "beta", ...), variable)
     inside = lowest.state == "inside"
@@ -84,7 +90,8 @@ def optima(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
     best = ds["best_weight"].transpose("client", "round")
     known = np.isfinite(best.values).all(0)
     x, y = on_triangle(best.values[0, known], best.values[1, known])
-    ax.plot(x, y, color="white", linewidth=0.6, alpha=0.8, zorder=6)
+    path: dict[str, Any] = {"color": "white", "linewidth": 0.6, "zorder": 6, "path_effects": _EDGED}
+    ax.plot(x, y, **path, marker=".", label="best weights, over rounds")
     look = {"s": 18, "edgecolors": "white", "linewidths": 0.5, "zorder": 7, "clip_on": False, **look}
     ax.scatter(x, y, color=by_round(ds["round"], known), **look)
     if "covariance" in ds and bool(np.isfinite(ds["covariance"].values).all()):
@@ -106,7 +113,8 @@ def _corners(ds: xr.Dataset, variable: str, ax: Axes) -> None:
         at = on_triangle(*(low + (1 - 3 * low) * float(ds[name][index]) for name in ("mark_alpha", "mark_beta")))
         name = style.literal(ds.mark.values[index])
         name = name.removeprefix("client ") if style.is_narrow() else name
-        text = f"{name}{chr(10) if index < 2 else ' '}({float(ds[f'mark_{variable}'][index]):.2g})"
+        value = f"{variable} {float(ds[f'mark_{variable}'][index]):.2g}"
+        text = f"{name}{chr(10) if index < 2 else ', '}{value}"
         note = ax.annotate(text, at, (0, down), textcoords="offset points", size=style.small(), ha="center", va=side)
         note.set(path_effects=style.outline(), zorder=8)
 

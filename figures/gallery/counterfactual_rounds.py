@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import matplotlib as mpl
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -59,7 +60,8 @@ def draw(ds: xr.Dataset) -> Figure:
     curves.mark_level(axs[1, 0])
     for name, what in (("sampling", "update change"), ("client", "client drift")):
         _line(terms[f"{name}_variance"], axs[1, 1], name)
-        _line(terms[f"{name}_estimate"], axs[1, 1], name, linestyle=":", marker="", label=f"{what}, eq.\xa013")
+        hollow = {"linestyle": ":", "markerfacecolor": mpl.rcParams["axes.facecolor"]}
+        _line(terms[f"{name}_estimate"], axs[1, 1], name, **hollow, label=f"{what}, eq.\xa013")
     style.logarithmic(axs[1, 1])
     texts = ("norm, drift parts", "norm, gradient parts", style.with_unit("loss that the part costs", terms.loss_cost))
     for ax, text in zip(axs.flat, (*texts, "drift variance per parameter"), strict=True):

@@ -42,6 +42,7 @@ def draw(ds: xr.Dataset) -> Figure:
     off = ds.in_plane.values == 0
     for marks, marker, size in ((ds.isel(mark=~off), "^", 42), (ds.isel(mark=off), "o", 34)):
         row[0].scatter(marks.mark_alpha, marks.mark_beta, size, marks.mark_loss, marker=marker, linewidths=1.0, **scale)
+    row[0].set_title("marks have the colour of the model's own loss", fontsize=style.small())
     places = np.stack([ds.mark_alpha.values, ds.mark_beta.values], 1)
     gaps = np.linalg.norm(places[:, None] - places, axis=-1) + np.diag(np.full(len(places), np.inf))
     led = np.isin(ds.mark.values, ["start", "global"])  # names at the end of a line leave the places free
@@ -64,8 +65,9 @@ _LED: Any = {"ha": "right", "va": "center", "arrowprops": _LINE}
 def _gaps(ds: xr.Dataset, ax: Axes) -> None:
     """Each model's own loss and the loss at its foot, joined, over its distance out of the plane."""
     ax.vlines(ds.distance, ds.foot_loss, ds.mark_loss, colors=style.CLIENT, linewidth=1.0, zorder=2)
-    ax.plot(ds.distance, ds.mark_loss, "o", color=style.GLOBAL, markersize=4, label="the model itself")
-    off = ds.isel(mark=ds.in_plane.values == 0)
+    on, off = (ds.isel(mark=ds.in_plane.values == inside) for inside in (1, 0))
+    ax.plot(on.distance, on.mark_loss, "^", color=style.GLOBAL, markersize=5, label="model that spans the plane")
+    ax.plot(off.distance, off.mark_loss, "o", color=style.GLOBAL, markersize=4, label="model beside the plane")
     hollow: dict[str, Any] = {"color": mpl.rcParams["axes.facecolor"], "markeredgecolor": style.GLOBAL, "markersize": 4}
     ax.plot(off.distance, off.foot_loss, "o", label="its foot on the plane", **hollow)
     for name, x, y in zip(ds.mark.values, ds.distance.values, ds.mark_loss.values, strict=True):

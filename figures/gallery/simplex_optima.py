@@ -13,6 +13,7 @@ from drift.runs.run import Run
 from figures.axes import surfaces, triangles
 from figures.gallery import _runs, _selected
 from figures.looks import style
+from landscape.geometry.simplex import on_triangle
 
 NEEDS = "one run that kept the same three clients in several rounds, best one with full participation"
 
@@ -59,6 +60,11 @@ def draw(ds: xr.Dataset) -> Figure:
     levels = surfaces.common_levels(ds.loss)
     triangles.triangle(ds, ax=ax, levels=levels)
     triangles.optima(ds, ax=ax)
+    path = ds.best_weight.transpose("round", "client").dropna("round")
+    for weights, down in ((path[0], 2), (path[-1], -9)) if path.sizes["round"] > 1 else ():
+        at = on_triangle(float(weights[0]), float(weights[1]))
+        note = ax.annotate(f"round {int(weights['round'])}", at, (5, down), textcoords="offset points", zorder=8)
+        note.set(path_effects=style.outline(), fontsize=style.small())
     names = " and ".join(map(str, ds.client.values)).replace(" and ", ", ", 1)
     ax.set_title(
         f"{style.label(ds.attrs['label'])}, clients {names}, round {ds.attrs['shown']}",

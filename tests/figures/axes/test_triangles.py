@@ -46,7 +46,7 @@ def test_a_triangle_marks_the_minimum_the_means_and_the_corners():
     np.testing.assert_allclose(size.get_xydata()[0], on_triangle(0.2, 0.7))
     assert [mark.get_label() for mark in (ring, size, mean)] == ["minimum", "weights by size", "equal weights"]
     assert ring.get_path_effects()  # a white ring is seen on white too
-    assert [note.get_text() for note in ax.texts] == ["client 7\n(0)", "client 2\n(1)", "client 4 (2)"]
+    assert [note.get_text() for note in ax.texts] == ["client 7\nloss 0", "client 2\nloss 1", "client 4, loss 2"]
     assert ax.get_aspect() == 1
 
 
