@@ -154,8 +154,9 @@ class WeightsCard {
     this.numbers.replaceChildren(make("b", {}, `Loss ${interpolated ? "≈ " : ""}${written(loss, 4)}${stage.unit}`), `${wrong === null ? "" : `, error ${interpolated ? "≈ " : ""}${(100 * wrong).toFixed(1)} %`}${against}`);
     this.numbers.dataset.gain = !sure ? "" : gain < 0 ? "lower" : "higher";
     const scaled = mix && Math.abs(mix.gamma - 1) > 5e-5 ? ` The sum is scaled by ${written(mix.gamma, 4)}.` : "";
+    const at = mix && this.markOf(), surface = at && stage.land.surface(stage.looked), beyond = surface && !surface.inside(at.u, at.v) ? " Their mark is beyond this plane." : "";
     const rest = able === "saved" ? "They were set before this file was saved; it has no numbers of others." : "These weights are forgotten at another round, and when another run is looked at.";
-    const words = mix ? `${this.rule(mix) || (three ? "" : "The aggregate of this round with these weights.")}${scaled} ${rest}` : `Move a slider: the others share the rest.${stage.land.frame(stage.looked).frame.plane ? " The mark on the picture follows." : ""}${able === "live" ? " FedLAW's weights are learned on the proxy set." : ""}`;
+    const words = mix ? `${this.rule(mix) || (three ? "" : "The aggregate of this round with these weights.")}${scaled}${beyond} ${rest}` : `Move a slider: the others share the rest.${stage.land.frame(stage.looked).frame.plane ? " The mark on the picture follows." : ""}${able === "live" ? " FedLAW's weights are learned on the proxy set." : ""}`;
     const source = { whole: "Evaluated exactly by this page. FedLAW's weights are learned live: fedscape explore.", three: `${this.exact ? "Evaluated exactly by this page" : `Interpolated on the map: ${stage.networks.why(stage.looked)}`}. Other clients weigh 0, as their models are not in this file; fedscape explore has all.` }[able] || "";
     const lacks = able !== "live" && !saved ? stage.land.frame(stage.looked).frame.weights?.lacks : "", told = (this.busyAt === this.mark && this.busy) || minused([words, source, lacks].filter(Boolean).join(" "));
     if (told !== this.words.said) this.words.replaceChildren(...termed(this.words.said = told, stage.scene.terms));

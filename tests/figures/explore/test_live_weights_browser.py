@@ -57,8 +57,14 @@ def test_sliders_reach_as_far_as_the_weights_of_an_address(opened, runs):
     assert sliders.locator("output").all_text_contents() == ["2.00", "\u22121.00", "0.00", "2.000"]
     assert page.locator("#stage .complaint").is_hidden()
     assert page.evaluate(f"{VIEW}.mixMark.u") != 0
+    change = f"weights => {VIEW}.set({{ mix: {{ ...{VIEW}.state.mix, weights }} }})"
+    for far, said in ((40, True), (0.5, False)):
+        page.evaluate(change, {first: far, second: 1 - far, **dict.fromkeys(rest, 0)})
+        idle(page)
+        words = page.text_content("#stage .what-if ~ .small:not(.end-words)")
+        assert ("Their mark is beyond this plane." in words) == said
     nothing = {first: 1, second: -1, **dict.fromkeys(rest, 0)}
-    page.evaluate(f"weights => {VIEW}.set({{ mix: {{ ...{VIEW}.state.mix, weights }} }})", nothing)
+    page.evaluate(change, nothing)
     idle(page)
     assert "sum to 0" in page.text_content("#stage .what-if") and page.evaluate(f"{VIEW}.mixMark") is None
 
