@@ -18,7 +18,7 @@ SHOWN_IN = {
     "ima-mean-below": "Fig. 1",
     "ima-heterogeneity-dominates": "Fig. 2",
     "ima-heterogeneity-tracks": "Fig. 2",
-    "ima-loss-heterogeneity": "Fig. 2",
+    "ima-loss-bound": "Fig. 2",
     "ima-rest-distance": "Fig. 2",
     "ima-more-models": "Fig. 4",
     "ima-between-globals": "Fig. 5b",

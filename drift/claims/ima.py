@@ -51,9 +51,10 @@ def dominates(run: Run) -> float:
 
 
 def above_loss(run: Run) -> float:
-    """By how much the heterogeneity part of the squared bias exceeds the averaged model's squared error, a fraction."""
+    """By how much bias, variance and covariance together exceed the averaged model's squared error, a fraction."""
     result = biases(run)
-    return float((result["B_H"] / result["fma_loss"]).mean("round") - 1)
+    terms = result["bias2"] + result["var"] + result["cov"]
+    return float((terms / result["fma_loss"]).mean("round") - 1)
 
 
 def rest_by_distance(run: Run) -> float:

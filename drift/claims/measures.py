@@ -93,8 +93,8 @@ def mean_gain(run: Run, *, variant: str, least: int = 3) -> float:
 
 
 def biases(run: Run) -> xr.Dataset:
-    """Decomposition by single models in a few rounds after the early phase."""
-    return run.cached(decomposition, rounds=late(run, count=6), samples_per_client=100)
+    """Decomposition in a few rounds after the early phase, by three models of each client from the same start."""
+    return run.cached(decomposition, rounds=late(run, count=6), samples_per_client=100, estimator="local")
 
 
 def more_models(run: Run) -> float:
