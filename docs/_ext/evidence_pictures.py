@@ -16,7 +16,7 @@ from _ext.evidence import variant
 from drift.analyses.over_seeds import estimate
 from drift.claims.campaign import judge, plan
 from drift.claims.campaign.recorded_run import RecordedRun
-from drift.claims.cross import costs, exact_terms, ratios, window_gains
+from drift.claims.cross import costs, estimate_over_exact, exact_terms, window_gains
 from drift.config.shipped import plans
 from figures.looks import palette, style
 
@@ -138,7 +138,7 @@ def _exact(runs: Runs) -> Figure:
     left.axhline(0, color="0.4", linewidth=0.6)
     left.set(ylabel="loss that the part costs, nats", xlim=(-0.5, 2.5))
     for place, name in enumerate(("sampling", "client")):
-        _bar(right, place, [float(ratios(one, name).mean("round")) for one in values])
+        _bar(right, place, [estimate_over_exact(one, name) for one in values])
     right.axhline(1, color="0.4", linewidth=0.6)
     right.set_xticks(range(2), ("sampling drift", "client drift"))
     right.set(ylabel="FedEve's estimate over exact", xlim=(-0.5, 1.5))

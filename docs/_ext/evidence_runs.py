@@ -113,6 +113,8 @@ def _of_findings(runs: ByItem) -> dict[str, str]:
         "change-errors": _change_errors(runs[_IMA[0]]),
         "gain-dir001": _gain_range(runs["fedeve-table1-mnist-dir001"]),
         "gain-dir01": _gain_range(runs["fedeve-table1-mnist-dir01"]),
+        "gain-fmnist": _gain_range(runs[CROSS[0]]),
+        "gain-cifar10": _gain_range(runs[CROSS[1]]),
     }
 
 

@@ -201,20 +201,20 @@ def term_cost(run: Run, *, term: str) -> float:
 
 
 def estimate_ratio(run: Run, *, name: str) -> float:
-    """Binary logarithm of the mean of `ratios`."""
-    terms = exact_terms(run)
-    nonzero(terms[f"{name}_variance"])
-    return float(np.log2(ratios(terms, name).mean("round")))
+    """Binary logarithm of `estimate_over_exact`."""
+    return float(np.log2(estimate_over_exact(exact_terms(run), name)))
 
 
-def ratios(terms: xr.Dataset, name: str) -> xr.DataArray:
-    """FedEve's estimate over the exact variance by round, without the known bias of equation 13 for client drift.
+def estimate_over_exact(terms: xr.Dataset, name: str) -> float:
+    """FedEve's estimate over the exact variance, both means over rounds, without the known bias for client drift.
 
-    It sums squared distances to the mean of m clients and divides by m; the exact variance has all K. For equal weights
-    its expectation is (1 - 1/m) / (1 - 1/K) of the exact one, by which the ratio is divided.
+    Equation 13 sums squared distances to the mean of m clients and divides by m; the exact variance has all K. For
+    equal weights the expectation is (1 - 1/m) / (1 - 1/K) of the exact one, by which the estimate is divided.
     """
-    biased = (1 - 1 / terms["cohort"]) / (1 - 1 / terms["clients"]) if name == "client" else 1.0
-    return terms[f"{name}_ratio"] / biased
+    known = terms[[f"{name}_estimate", f"{name}_variance", "cohort", "clients"]].dropna("round")
+    biased = (1 - 1 / known["cohort"]) / (1 - 1 / known["clients"]) if name == "client" else 1.0
+    estimates = (known[f"{name}_estimate"] / biased).mean("round")
+    return float(estimates / nonzero(known[f"{name}_variance"]).mean("round"))
 
 
 def gamma_and_drift(run: Run) -> float:
