@@ -61,7 +61,7 @@ def seconds(runs: Iterable[RecordedRun]) -> float:
 
 def counts(campaign: Plan, runs: ByItem, verdicts: Sequence[Verdict], answers: Sequence[Verdict]) -> dict[str, str]:
     """Numbers within sentences, by name."""
-    states = [fixed(run, item) for item in campaign.items for run in runs[item.name]]
+    states = [fixed(run, item) for item in campaign.items if item.paper != "cross" for run in runs[item.name]]
     seeds = {name: f"{', '.join(map(str, one))} of `{name}`" for name, one in added(runs, campaign).items()}
     return {
         "fixed": f"{sum(states)} of {len(states)}",
@@ -72,7 +72,6 @@ def counts(campaign: Plan, runs: ByItem, verdicts: Sequence[Verdict], answers: S
         "identical": identical(runs),
         "first-window": first_window(runs),
         "gain-rounds": gain_rounds(runs),
-        "fixed-cross": fixed_cross(campaign, runs),
         **_of_findings(runs),
     }
 
@@ -82,12 +81,6 @@ def below_margin(campaign: Plan) -> str:
     margins = {claim.name: claim.margin or 0.0 for claim in claims()}
     effects = [pair for item in campaign.items if item.paper == "fedeve" for pair in item.printed.items()]
     return f"{sum(abs(effect) < margins[name] for name, effect in effects)} of the {len(effects)}"
-
-
-def fixed_cross(campaign: Plan, runs: ByItem) -> str:
-    """How many runs of the two settings of findings were trained after their item was fixed."""
-    states = [fixed(run, item) for item in campaign.items if item.name in CROSS for run in runs[item.name]]
-    return f"{sum(states)} of {len(states)}"
 
 
 def _of_findings(runs: ByItem) -> dict[str, str]:
@@ -163,12 +156,14 @@ def identical(runs: ByItem) -> str:
     texts = []
     for name in (*CROSS, *_IMA):
         bases = {run.experiment.seed: run for run in runs[name] if run.label == "fedavg"}
-        equal = []
+        equal, apart = [], 0.0
         for run in (run for run in runs[name] if run.label == "ima"):
             first = run.method.first_round(run.experiment.rounds)
             pair = [one.metrics()["loss"].values[:first] for one in (run, bases[run.experiment.seed])]
             equal.append(np.array_equal(*pair, equal_nan=True))
-        texts.append(f"{sum(equal)} of {len(equal)} in `{name}`")
+            apart = max(apart, 100 * float(np.nanmax(np.abs(pair[0] / pair[1] - 1))))
+        words = f" (in the others losses of a round differ by up to {apart:.0f} %)" if apart else ""
+        texts.append(f"{sum(equal)} of {len(equal)} in `{name}`{words}")
     return ", ".join(texts)
 
 
