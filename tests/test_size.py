@@ -27,7 +27,7 @@ SILENT = {
 ROOMS = {
     "drift": 25,
     "drift/analyses": 5805,
-    "drift/claims": 1355,
+    "drift/claims": 1390,
     "drift/config": 1000,
     "drift/diagnosis": 495,
     "drift/engines": 580,
@@ -46,7 +46,7 @@ ROOMS = {
     "figures": 150,
     "figures/assistants": 325,
     "figures/axes": 1650,
-    "figures/commands": 2605,
+    "figures/commands": 2610,
     "figures/explore": 2470,
     "figures/films": 600,
     "figures/gallery": 5120,

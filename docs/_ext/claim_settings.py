@@ -41,12 +41,12 @@ LENGTH = ("local.steps", "local.epochs")
 """Settings of which a run has one."""
 
 CODE = {
-    "ima": {"local.weight_decay": "[IMA-7](papers.md#ima-7)"},
-    "fedlaw": {"local.batch": "[0.3](papers.md#03-shared-defaults-and-edge-cases)"},
+    "ima": {"local.weight_decay": "papers.md#ima-7"},
+    "fedlaw": {"local.batch": "papers.md#03-shared-defaults-and-edge-cases"},
     "lss": {},
-    "fedeve": {"local.batch": "[EVE-7](papers.md#eve-7)"},
+    "fedeve": {"local.batch": "papers.md#eve-7"},
 }
-"""Settings that only the authors' code states, by paper: where docs/papers.md says so."""
+"""Settings that only the authors' code states, by paper, and where docs/papers.md says so."""
 
 NOTES = {
     "fedadam": "FedAdam alone ends more than three points below the accuracy that the paper prints, and with IMA near "

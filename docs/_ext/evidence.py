@@ -106,6 +106,7 @@ def numbers(files: Path = FILES) -> dict[str, str]:
         "claims-of-papers": evidence_claims.of_paper(verdicts),
         "settings": evidence_settings.page(campaign, runs, lost, tested, variant),
         "waiting": evidence_claims.waiting(verdicts),
+        "excluded": evidence_claims.excluded(verdicts),
         "unasked": _unasked(),
         "model-map": model_map.table(json.loads(model_map.STORED.read_text(encoding="utf-8"))),
         "noise-or-drift": noise.table(json.loads(noise.STORED.read_text(encoding="utf-8"))),
@@ -136,7 +137,11 @@ def settings_of_rows() -> str:
 def _accuracies(runs: ByItem, lost: ByItem) -> str:
     """One table of all items; runs without a finite model are named below it."""
     rows, notes = [], []
-    for name, own in runs.items():
+    for name, every in runs.items():
+        ended = {run.name: judge.without_number(run) for run in every}
+        own = [run for run in every if not ended[run.name]]
+        told = [f"seed {run.experiment.seed}: {ended[run.name]}" for run in every if ended[run.name]]
+        notes += [f"Not in the table of `{name}`: {'; '.join(told)}."] if told else []
         if any("accuracy" in run.metrics() for run in own):
             lines = _accuracy_rows(name, own)
             rows += [(f"`{name}`" if not place else "", *line) for place, line in enumerate(lines)]
@@ -174,6 +179,8 @@ def variant(run: RecordedRun) -> str:
     spec, method, options = run.experiment, run.method, []
     options += [f"late = {value}" for value in [getattr(method, "late", "exp")] if value != "exp"]
     options += [f"window = {value}" for value in [getattr(method, "window", 5)] if value != 5]
+    if run.label == "lss" and spec.rounds == 1:  # Fig. 6 compares numbers of candidates
+        options.append(f"candidates = {getattr(method, 'candidates', 4)}")
     if run.label == "shrink":
         options.append(f"gamma = {getattr(method, 'gamma', 1):g}")
     if isinstance(spec.clients.partition, DriftPartition):

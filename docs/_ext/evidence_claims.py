@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
+import xarray as xr
 
 from _ext.claim_settings import same_setting
 from _ext.evidence_tables import span, table
@@ -77,16 +78,44 @@ def rows(verdicts: Sequence[Verdict], campaign: Plan, runs: Mapping[str, Sequenc
 
 
 def rounds_read(verdict: Verdict, runs: Mapping[str, Sequence[RecordedRun]]) -> str:
-    """Rounds whose stored results a row is measured on, where a measure takes some of the rounds."""
+    """Rounds whose stored results give a row its number, where a measure takes some of the rounds."""
     own = [run for name in verdict.setting.split(", ") for run in runs.get(name, ())]
-    observed = [Observed(run) for run in own if run.experiment.seed in verdict.seeds]
+    taken = set[int]()
     for seed in verdict.seeds:
-        with suppress(LookupError):
-            verdict.claim.measure([run for run in observed if run.experiment.seed == seed])  # type: ignore[misc]
-    options = [(run, json.loads(key.partition(" ")[2])) for run in observed for key in run.results]
-    stated = [(run, one[name]) for run, one in options for name in ("round", "rounds") if one.get(name) is not None]
-    taken = sorted({run.require_round(int(at)) for run, given in stated for at in np.ravel(given)})
-    return f", rounds {','.join(_spans(taken))}" if taken else ""
+        observed = [Observed(run) for run in own if run.experiment.seed == seed]
+        whole = _number(verdict.claim, observed)
+        asked, results = set[int](), [(run, *result) for run in observed for result in run.results.items()]
+        for run, key, result in results:
+            options = json.loads(key.partition(" ")[2])
+            stated = [options[name] for name in ("round", "rounds") if options.get(name) is not None]
+            (asked if "round" in result.dims else taken).update(run.require_round(int(at)) for at in np.ravel(stated))
+        taken |= {at for at in asked if _number(verdict.claim, [_Without(run, at) for run in observed]) != whole}
+    return f", rounds {','.join(_spans(sorted(taken)))}" if taken else ""
+
+
+class _Without:
+    """A run whose results lack the numbers of one of the rounds that they were asked for."""
+
+    def __init__(self, run: Observed, at: int) -> None:
+        self.run, self.at = run, at
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.run, name)
+
+    def cached(self, analysis: Callable[..., xr.Dataset], **arguments: Any) -> xr.Dataset:
+        result = self.run.cached(analysis, **arguments)
+        if "rounds" not in arguments:
+            return result
+        lost = {name: one.where(one["round"] != self.at) for name, one in result.items() if "round" in one.dims}
+        return result.assign(lost)
+
+
+def _number(claim: Claim, runs: Sequence[Any]) -> Mapping[int, float] | str:
+    """What a claim measures on runs, or why it has no number."""
+    try:
+        return claim.measure(runs)
+    except (LookupError, ValueError) as reason:
+        return str(reason)
 
 
 def _spans(indices: Sequence[int]) -> list[str]:
@@ -111,10 +140,11 @@ def of_paper(verdicts: Sequence[Verdict]) -> str:
     settings: dict[str, list[str]] = {}
     for verdict in verdicts:
         place = anchor(verdict.claim, verdict.setting) if verdict.seeds else "not-tested"
-        text = verdict.setting.partition(",")[0] if verdict.seeds else "not tested"
-        settings.setdefault(verdict.claim.name, []).append(f"[{text}](results.md#{place})")
+        links = settings.setdefault(verdict.claim.name, [])
+        text = verdict.setting.partition(",")[0] if verdict.seeds else "others" if links else "not tested"
+        links.append(f"[{text}](results.md#{place})")
     asked = {verdict.claim.name: verdict.claim for verdict in verdicts}
-    rows = [(asked[name].item, asked[name].statement, ", ".join(links)) for name, links in settings.items()]
+    rows = [(asked[name].item, asked[name].statement, ", ".join(dict.fromkeys(settings[name]))) for name in settings]
     return table(("item", "claim", "rows"), rows)
 
 
@@ -152,16 +182,25 @@ def effect(claim: Claim) -> str:
 
 
 def _taken(verdict: Verdict) -> str:
-    """What a row is measured on where files lack the results of several rounds, triples or pairs."""
-    if not verdict.short:
-        told = len(verdict.seeds) >= VERDICT and verdict.reason
-        return f"**{verdict.reason[0].upper()}{verdict.reason[1:]}.**" if told else ""
+    """What a row is measured on where files lack results of several rounds, triples or pairs, and seeds left out."""
     runs = f"{verdict.short} run{'s' if verdict.short > 1 else ''}"
-    return f"**As taken: {verdict.claim.instead} ({runs} to measure again).**"
+    taken = f"as taken: {verdict.claim.instead} ({runs} to measure again)" if verdict.short else ""
+    return " ".join(f"**{text[0].upper()}{text[1:]}.**" for text in (taken, verdict.reason) if text)
 
 
 def unit(verdict: Verdict) -> str:
     return "" if verdict.claim.unit in ("1", "log2") else f", {verdict.claim.unit}"
+
+
+def excluded(verdicts: Sequence[Verdict]) -> str:
+    """Rows that do not differ, although their interval excludes the effect that the paper prints."""
+    names = [
+        f"[{verdict.claim.name}](#{anchor(verdict.claim, verdict.setting)}) (`{verdict.setting}`)"
+        for verdict in verdicts
+        if verdict.interval.number >= VERDICT and verdict.outcome != "differs"
+        if verdict.printed is not None and verdict.interval.excludes(verdict.printed)
+    ]
+    return ", ".join(names) or "no row"
 
 
 def p_value(verdict: Verdict) -> str:

@@ -9,7 +9,7 @@ from _ext.claim_settings import CODE, NOTES, POST_HOC, SHOWN_IN, of_claim
 from _ext.evidence_claims import anchor
 from _ext.evidence_runs import ByItem
 from _ext.evidence_tables import table
-from _ext.paper_settings import Setting, of_item
+from _ext.paper_settings import CORE, Setting, flat, of_item
 from drift.claims import claims
 from drift.claims.campaign.plan import Plan, PlanItem
 from drift.claims.campaign.provenance import fixed
@@ -27,12 +27,14 @@ def page(campaign: Plan, runs: ByItem, lost: ByItem, tested: Collection[str], na
     sections, first = [], dict[str, str]()
     for item in campaign.items:
         of_claims, *rest = _settings(item, [asked[name] for name in item.claims if name in asked], tested)
-        rest += [NOTES[label] for label in NOTES if item.paper != "cross" and label in _labels(item)]
-        text = "\n\n".join(rest)
-        same = first.setdefault(text, item.name)
-        if text and same != item.name:
-            text = f"Settings as in [{same}](#{same})."
-        about = [part for part in (of_claims, text) if part]
+        labels = [label for label in NOTES if item.paper != "cross" and label in _labels(item)]
+        rest += [NOTES[label] for label in labels if first.setdefault(label, item.name) == item.name]
+        above: dict[str, list[str]] = {}
+        for label in labels:
+            above.setdefault(first[label], []).append(written(label))
+        above.pop(item.name, None)
+        rest += [f"{', '.join(names)}: as in [{other}](#{other})." for other, names in above.items()]
+        about = [part for part in (of_claims, *rest) if part]
         runs_of, lost_of = runs[item.name], lost[item.name]
         sections.append(_section(item, about, runs_of, lost_of, named))
     return "\n\n".join(sections)
@@ -47,25 +49,25 @@ def _section(
 ) -> str:
     of_paper = "Questions across the papers" if item.paper == "cross" else f"{written(item.paper)}, {item.item}"
     parts = [f"## {item.name}", f"{of_paper}. {item.reason}".strip(), *about, _commands(item)]
-    told = f"fixed before {sum(fixed(run, item) for run in runs)} of {len(runs)} runs"
+    told = f"fixed before {sum(fixed(run, item) for run in runs)}/{len(runs)} runs"
     parts.append(f"Plan `{item.digest}`, {told if runs else 'no run recorded yet'}.")
     parts[-1] = f'<a id="{item.name}-runs"></a>{parts[-1]}'
-    if runs:
-        parts.append(_files("Files", runs, named))
-    if lost:
-        parts.append(_files("Files of runs that diverged", lost, named))
+    parts += [_files("files by seed", runs, named)] if runs else []
+    parts += [_files("files of runs that diverged, by seed", lost, named)] if lost else []
     return "\n\n".join(parts)
 
 
 def _settings(item: PlanItem, asked: Sequence[Claim], tested: Collection[str]) -> list[str]:
-    """Claims by the setting in which the paper makes them, and one table of all of these beside ours."""
+    """Claims by the setting in which the paper makes them, and one table of all of these beside ours.
+
+    It has the settings of CORE, those that only a paper's code states, and all others that differ from a paper's or
+    between methods.
+    """
     groups: dict[tuple[Setting, ...], list[Claim]] = {}
     for claim in asked:
         groups.setdefault(of_claim(claim, item), []).append(claim)
     rows: dict[str, dict[str, str]] = {}
     ours: dict[str, str] = {}
-    equal: dict[str, str] = {}
-    stated: dict[tuple[str, str], str] = {}
     linked: dict[str, list[str]] = {}
     for settings, members in groups.items():
         title = members[0].name.partition("-")[0]
@@ -76,31 +78,41 @@ def _settings(item: PlanItem, asked: Sequence[Claim], tested: Collection[str]) -
             for claim in members
         )
         for one in settings:
-            code = f" (code, {CODE[title][one.name]})" if one.name in CODE[title] else ""
-            if one.differs:
-                rows.setdefault(one.name, {})[head] = f"{one.paper}{code}"
+            code = f" ([code]({CODE[title][one.name]}))" if one.name in CODE[title] else ""
+            if one.differs or one.name in CORE or code:
+                rows.setdefault(one.name, {})[head] = f"{_marked(one)}{code}"
                 ours[one.name] = one.ours
-            else:
-                equal[one.name] = f"`{one.name}={one.ours}`{code}"
-                stated[one.name, head] = f"{one.ours}{code}" if code else ""
-    if rest := [one for one in of_item(item) if one.differs and one.name not in rows]:
-        linked.setdefault(every := f"{written(item.paper)}, {item.item}", [])
-        for one in rest:
-            rows[one.name], ours[one.name] = {every: one.paper}, one.ours
+    own = of_item(item) or [Setting(name, "", value) for name, value in _own(item).items()]
+    several = {one.name.partition(": ")[2] for one in own if not one.differs}
+    for one in own:
+        if one.name not in rows and (one.differs or one.name in CORE or one.name in several or ": " in one.name):
+            rows[one.name], ours[one.name] = {}, one.ours
+            if one.paper:
+                linked.setdefault(every := f"{written(item.paper)}, {item.item}", [])
+                rows[one.name] = {every: _marked(one)}
     heads = [head for head in linked if not head.endswith("post hoc")]
     lines = [f"{head}: {', '.join(links)}" for head, links in linked.items() if links]
-    several = "Claims, by the paper's setting:\n\n" + "\n".join(f"- {line}" for line in lines)
-    parts = [several if len(lines) > 1 else "".join(f"Claims of {line}." for line in lines)]
+    grouped = "Claims, by the paper's setting:\n\n" + "\n".join(f"- {line}" for line in lines)
+    parts = [grouped if len(lines) > 1 else "".join(f"Claims of {line}." for line in lines)]
     if rows:
         cells = [
-            (f"`{name}`", *(row.get(head) or stated.get((name, head), "") for head in heads), f"**{ours[name]}**")
-            for name, row in rows.items()
+            (f"`{name}`", *(rows[name].get(head, "") for head in heads), ours[name])
+            for name in sorted(rows, key=lambda name: CORE.index(name) if name in CORE else len(CORE))
         ]
-        parts.append(table(("setting that differs", *heads, "ours"), cells))
-    parts += ["All settings are those of the paper."] if heads and not rows else []
-    if texts := [text for name, text in equal.items() if name not in rows and "(code" in text]:
-        parts.append(f"Equal: {', '.join(texts)}.")
+        parts.append(table(("setting", *heads, "ours"), cells))
     return parts
+
+
+def _marked(setting: Setting) -> str:
+    """The paper's value, bold where ours is another."""
+    return f"**{setting.paper}**" if setting.differs else setting.paper
+
+
+def _own(item: PlanItem) -> dict[str, str]:
+    """Values of the settings of CORE in an item's rows, in place of a paper's table where no paper has the setting."""
+    trained = [flat(item.trained(row)) for row in item.rows]
+    values = {name: dict.fromkeys(one[name] for one in trained if name in one) for name in CORE}
+    return {name: " or ".join(every) for name, every in values.items() if every}
 
 
 def _labels(item: PlanItem) -> set[str]:
@@ -121,9 +133,12 @@ def _commands(item: PlanItem) -> str:
 
 
 def _files(head: str, runs: Sequence[RecordedRun], named: Named) -> str:
-    by_method: dict[str, list[str]] = {}
+    """A row per method and a column per seed."""
+    seeds = sorted({run.experiment.seed for run in runs})
+    by_method: dict[str, dict[int, str]] = {}
     for run in sorted(runs, key=lambda run: run.experiment.seed):
+        cells = by_method.setdefault(named(run), {})
         link = f"[{run.experiment.seed}](results/data/{run.path.name})"
-        by_method.setdefault(named(run), []).append(link)
-    told = "\n".join(f"- {name}: {' '.join(links)}" for name, links in by_method.items())
-    return f"{head}:\n\n{told}"
+        cells[run.experiment.seed] = " ".join(filter(None, [cells.get(run.experiment.seed), link]))
+    rows = [(name, *(cells.get(seed, "") for seed in seeds)) for name, cells in by_method.items()]
+    return table((head, *map(str, seeds)), rows)

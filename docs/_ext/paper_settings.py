@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,9 @@ ALWAYS = (
     "clients.number",
     "clients.per_round",
     "clients.partition.name",
+    "clients.partition.shards",
+    "clients.partition.concentration",
+    "clients.valid_ratio",
     "rounds",
     "local.optimizer",
     "local.lr",
@@ -27,7 +31,23 @@ ALWAYS = (
     "local.steps",
     "local.batch",
 )
-"""Settings that every table has, also where both are equal; all others are in it where they differ."""
+"""Settings that are compared also where both are equal; all others where they differ."""
+
+CORE = (
+    "task.dataset",
+    "task.model",
+    "clients.number",
+    "clients.per_round",
+    "clients.partition.name",
+    "clients.partition.shards",
+    "clients.partition.concentration",
+    "rounds",
+    "local.lr",
+    "local.epochs",
+    "local.steps",
+    "local.batch",
+)
+"""Settings that stand in every table of docs/results-settings.md, also where both are equal."""
 
 SILENT = ("keep", "device", "engine", "threads", "seed", "evaluate_every")
 """Tables and settings that change no number beyond its last digits, or only which numbers there are.
@@ -77,8 +97,23 @@ def of_item(item: PlanItem) -> list[Setting]:
             (cell,) = values
             result += [Setting(name, *cell)] if name in ALWAYS or cell[0] != cell[1] else []
         else:
-            result += [Setting(f"{title}: {name}", *cell) for title, cell in cells.items() if cell[0] != cell[1]]
+            differing = [Setting(f"{title}: {name}", *cell) for title, cell in cells.items() if cell[0] != cell[1]]
+            result += differing or (_of_rows(name, {title: ours for title, (_, ours) in cells.items()}))
     return result
+
+
+def _of_rows(name: str, values: Mapping[str, str]) -> list[Setting]:
+    """One of ALWAYS that is the paper's in each row, but differs between them: what most have, then other methods.
+
+    Where rows of one method differ, their values stand together.
+    """
+    usual = max(values.values(), key=list(values.values()).count)
+    others = {title: value for title, value in values.items() if value != usual}
+    if name not in ALWAYS:
+        return []
+    if any("=" in title for title in others):
+        usual, others = " or ".join(sorted({*values.values()})), {}
+    return [Setting(name, usual, usual), *(Setting(f"{title}: {name}", one, one) for title, one in others.items())]
 
 
 def _paper(item: PlanItem, row: PlanRow) -> Experiment:

@@ -106,6 +106,7 @@ class Claim:
         correlation: Whether the effect is a correlation, whose interval is that of Fisher's z.
         instead: What the measure takes of a file that lacks the results of several rounds; empty where it takes none.
         methods: Labels of the runs that the measure needs; empty where it takes all.
+        takes: Whether the measure takes a run.
     """
 
     name: str
@@ -123,6 +124,7 @@ class Claim:
     correlation: bool = False
     instead: str = ""
     methods: tuple[str, ...] = ()
+    takes: Callable[[Run], bool] = lambda run: True
 
     def __post_init__(self) -> None:
         if self.test != "more" and not self.margin:
@@ -135,6 +137,7 @@ class Claim:
         setting: str = "",
         printed: float | None = None,
         reason: str = "the runs give no number for it",
+        lost: Mapping[int, str] | None = None,
     ) -> Verdict:
         """The verdict of runs: agrees, differs, equivalent or too few seeds; not tested where no seed has the runs.
 
@@ -143,17 +146,15 @@ class Claim:
             setting: Name of their setting.
             printed: Effect that the paper prints for it.
             reason: What a verdict without runs says.
+            lost: Seeds that lack a run which the claim takes, and why. They have no effect, as the rest of their runs
+                would be another comparison; a claim that takes all runs may have one without it.
         """
-        effects, missing = self._by_seed(runs)
+        effects, missing = self._by_seed(runs, lost or {})
         interval, seeds = replace(estimate(list(effects.values())), fisher=self.correlation), tuple(effects)
         if not effects:
             why = next(iter(missing.values()), reason)
             return Verdict(self, "not tested", interval, (), why, setting, printed)
         reason = "; ".join(f"seed {seed}: {text}" for seed, text in missing.items())
-        if len(effects) < VERDICT:
-            named = ", ".join(map(str, seeds))
-            few = f"seeds {named} alone say too little of chance; {VERDICT} or more are needed"
-            reason = "; ".join(filter(None, (few, reason)))
         tests = self.tests(interval, printed)
         outcome, decided = self.decision(interval, printed)
         return Verdict(self, outcome, interval, seeds, reason, setting, printed, tests[decided], (*tests.values(),))
@@ -178,7 +179,7 @@ class Claim:
         if interval.number < VERDICT:
             return "too few", "margin" if self.test == "same" else "none"
         if self.test == "same":
-            outside = interval.low >= margin or interval.high <= -margin
+            outside = interval.low > margin or interval.high < -margin
             return "equivalent" if interval.inside(margin) else "differs" if outside else "too few", "margin"
         if printed is not None and interval.excludes(printed, margin):
             return "differs", "printed"
@@ -213,22 +214,22 @@ class Claim:
     def _none(self) -> float:
         return -(self.margin or 0.0) if self.test == "no less" else 0.0
 
-    def _by_seed(self, runs: Sequence[Run]) -> tuple[dict[int, float], dict[int, str]]:
+    def _by_seed(self, runs: Sequence[Run], lost: Mapping[int, str]) -> tuple[dict[int, float], dict[int, str]]:
         """Effects of the seeds that have their runs, and why the others have none."""
         effects: dict[int, float] = {}
-        missing: dict[int, str] = {}
-        for seed in sorted({run.experiment.seed for run in runs}):
+        missing = {seed: why for seed, why in lost.items() if self.methods}
+        for seed in sorted({run.experiment.seed for run in runs} - {*missing}):
             try:
                 measured = self.measure([run for run in runs if run.experiment.seed == seed])
             except LookupError as reason:
-                missing[seed] = str(reason)
+                missing[seed] = lost.get(seed, str(reason))
                 continue
             if self.correlation:
                 with np.errstate(divide="ignore"):  # a correlation of 1 has no z, and is named as missing
                     measured = {name: float(np.arctanh(value)) for name, value in measured.items()}
             effects |= {name: value for name, value in measured.items() if np.isfinite(value)}
             missing |= {name: f"the effect is {value}" for name, value in measured.items() if not np.isfinite(value)}
-        return dict(sorted(effects.items())), missing
+        return dict(sorted(effects.items())), dict(sorted(missing.items()))
 
 
 def adjusted(verdicts: Sequence[Verdict]) -> list[Verdict]:

@@ -71,12 +71,17 @@ class ClaimEntry(Entry):
             margin=self.margin,
             across=self.across,
             methods=self.methods,
+            takes=self._takes,
             measure=self._effects,
             of_run=number if self.across and len(self.methods) == 1 else None,
             correlation=self.correlation,
             instead=self.instead,
             how=self.model_dump_json(include=HOW, by_alias=True),
         )
+
+    def _takes(self, run: Run) -> bool:
+        suits = not self.where or _function(self.where)(run)
+        return bool(suits and of_variant([run], self.variant) and run.label in (self.methods or [run.label]))
 
     def _effects(self, runs: Sequence[Run]) -> Effects:
         number = partial(_function(self.measure), **self.options)

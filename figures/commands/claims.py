@@ -107,10 +107,12 @@ def claims(
         if row.short:
             taken = f"{row.claim.name}, {row.setting}: {row.claim.instead} of {row.short} runs"
             console.put(f"{taken}, whose files lack the rest; fedscape reproduce measures them again.")
-        elif row.reason and row.holm == row.holm:
-            console.put(f"{row.claim.name}, {row.setting}: {row.reason}.")
-    if untested := [verdict for verdict in verdicts if not verdict.seeds]:
-        console.put(f"not tested with these runs: {', '.join(verdict.claim.name for verdict in untested)}")
+        if row.reason:
+            console.put(f"{', '.join(filter(None, [row.claim.name, row.setting]))}: {row.reason}.")
+    if untested := dict.fromkeys(verdict.claim.name for verdict in verdicts if not verdict.seeds):
+        elsewhere = {verdict.claim.name for verdict in tested}
+        names = [f"{name} (in further settings)" if name in elsewhere else name for name in untested]
+        console.put(f"not tested with these runs: {', '.join(names)}")
         console.say(f"why: fedscape claims {f'--files {files}' if files else 'RUNS'} --json")
 
 

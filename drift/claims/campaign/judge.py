@@ -11,9 +11,12 @@ from drift.claims.campaign import records
 from drift.claims.campaign.plan import Plan, PlanItem, Unit, hours, identity
 from drift.claims.campaign.recorded_run import RecordedRun
 from drift.claims.claim import Claim, Verdict, adjusted
+from drift.claims.measures import LAST
 
 Recorded = Mapping[str, RecordedRun]
 """Runs by `plan.identity`."""
+
+NO_RUNS = "the plan has no runs for it"
 
 NUMBERS = ("rounds", "block", "measured", "blocks", "points", "results")
 """Parts of a file that claims read."""
@@ -23,8 +26,9 @@ def judge(plan: Plan, files: Path | Recorded, *papers: str) -> list[Verdict]:
     """Verdicts on the claims of papers, of all where none is named, with p adjusted over the claims of all papers.
 
     "cross" names the questions across the papers, which are adjusted on their own. A claim that several items of the
-    plan bear on is judged on each of them that has runs; one that compares settings, on all of them together. One
-    without runs is not tested; the reason says what its runs cost.
+    plan bear on is judged on each of them that has runs; one that compares settings, on all of them together. A claim
+    has one more verdict for the items without a number, not tested, whose reason names them and says what their runs
+    cost, and one for items of the same tables of which the plan does not ask it, although they have its methods.
 
     Raises:
         ValueError: If there is no such paper, or a file is none of a campaign, or damaged.
@@ -65,6 +69,18 @@ def runs_of(items: Sequence[PlanItem], plan: Plan, recorded: Recorded) -> list[R
 def diverged_of(items: Sequence[PlanItem], plan: Plan, recorded: Recorded) -> list[RecordedRun]:
     """Recorded runs of items that diverged, each once."""
     return [run for run in _recorded_of(items, plan, recorded) if run.diverged]
+
+
+def without_number(run: RecordedRun, *, accuracy: bool = True) -> str:
+    """Why a run has no last rounds to compare: it diverged, or lacks accuracies of its last evaluations; "" if not."""
+    if run.diverged:
+        return f"{run.label} diverged after round {run.rounds()[-1]}"
+    if not accuracy or "accuracy" not in (metrics := run.metrics()):
+        return ""
+    values = metrics["accuracy"][-LAST if metrics.sizes["round"] >= LAST else -1 :]
+    finite = values.dropna("round")["round"].values
+    missing = sorted({*values["round"].values.tolist(), run.rounds()[-1]} - {*finite.tolist()})
+    return f"{run.label} has no accuracy in round {', '.join(map(str, missing))}" if missing else ""
 
 
 def _recorded_of(items: Sequence[PlanItem], plan: Plan, recorded: Recorded) -> list[RecordedRun]:
@@ -114,18 +130,28 @@ def _known(numbers: Callable[[], Iterable[float]]) -> bool:
 def _of_claim(claim: Claim, plan: Plan, recorded: Recorded) -> list[Verdict]:
     items = [item for item in plan.items if claim.name in item.claims]
     groups = [items] if claim.across else [[item] for item in items]
-    verdicts = [_of_runs(claim, runs, group) for group in groups if (runs := runs_of(group, plan, recorded))]
-    tested = [verdict for verdict in verdicts if verdict.seeds]
-    return tested or [_waiting(claim, items, plan, recorded)]
+    judged = [(group, _of_runs(claim, _recorded_of(group, plan, recorded), group)) for group in groups if group]
+    reasons = [_waiting(claim, [pair for pair in judged if not pair[1].seeds], plan, recorded)] if items else [NO_RUNS]
+    reasons.append(_unasked(claim, items, plan, recorded))
+    untested = [claim.judge([], reason=reason) for reason in reasons if reason]
+    return [*(verdict for _, verdict in judged if verdict.seeds), *untested]
 
 
-def _of_runs(claim: Claim, runs: Sequence[RecordedRun], group: Sequence[PlanItem]) -> Verdict:
-    """The verdict of runs. Seeds with `Claim.instead` alone count where no other has more: one mean, one measure."""
+def _of_runs(claim: Claim, every: Sequence[RecordedRun], group: Sequence[PlanItem]) -> Verdict:
+    """The verdict of runs. Seeds with `Claim.instead` alone count where no other has more: one mean, one measure.
+
+    A seed of which a run diverged, or lacks accuracies that the claim reads (it is in points), says so.
+    """
+    lost: dict[int, str] = {}
+    for run in filter(claim.takes, every):  # type: ignore[arg-type]  # files stand for runs
+        if why := without_number(run, accuracy=claim.unit == "points"):
+            lost[run.experiment.seed] = ", ".join(filter(None, [lost.get(run.experiment.seed), why]))
+    runs = [run for run in every if not run.diverged]
     short = _short(claim, runs) if claim.instead else []
     complete = {run.experiment.seed for run in runs if run.label in claim.methods} - set(short)
     measured = [run for run in runs if run.experiment.seed in complete] if complete and short else runs
     printed, setting = group[0].printed.get(claim.name), ", ".join(item.name for item in group)
-    verdict = claim.judge(measured, setting=setting, printed=printed)  # type: ignore[arg-type]  # files stand for runs
+    verdict = claim.judge(measured, setting=setting, printed=printed, lost=lost)  # type: ignore[arg-type]  # the same
     if measured is runs:
         return replace(verdict, short=len(short))
     left = f"left out, with {claim.instead}: seed {', '.join(map(str, short))}"
@@ -138,18 +164,34 @@ def _short(claim: Claim, runs: Sequence[RecordedRun]) -> list[int]:
     return [run.experiment.seed for run in observed if run.lacking]
 
 
-def _waiting(claim: Claim, items: Sequence[PlanItem], plan: Plan, recorded: Recorded) -> Verdict:
-    if not items:
-        return claim.judge([], reason="the plan has no runs for it")
-    ask(claim, runs := [records.Observed(run) for run in runs_of(items, plan, recorded)])
-    absent = [unit for unit in _units(items, plan) if unit.identity not in recorded]
-    if not absent and not any(run.lacking for run in runs):
-        return claim.judge(runs)  # type: ignore[arg-type]  # each stands for its run
+def _waiting(claim: Claim, left: Sequence[tuple[Sequence[PlanItem], Verdict]], plan: Plan, recorded: Recorded) -> str:
+    """Why items have no number for a claim, and what their runs cost."""
+    absent = [unit for group, _ in left for unit in _units(group, plan) if unit.identity not in recorded]
     missing = dict.fromkeys(unit.item.name for unit in absent)
-    lacking = ", ".join(item.name for item in items if item.name not in missing)
+    again, others = [], []
+    for group, verdict in left:
+        if names := [item.name for item in group if item.name not in missing]:
+            ask(claim, runs := [records.Observed(run) for run in runs_of(group, plan, recorded)])
+            again += names if (lacks := any(run.lacking for run in runs)) else []
+            others += [] if lacks or len(names) < len(group) else [f"{', '.join(names)}: {verdict.reason}"]
     planned = f"runs that are not trained yet ({hours(absent):.1f} core-hours): {', '.join(missing)}"
-    again = f"runs without this number, which fedscape reproduce measures again: {lacking}"
-    return claim.judge([], reason="; ".join([planned] * bool(absent) + [again] * bool(lacking)))
+    measured = f"runs without this number, which fedscape reproduce measures again: {', '.join(again)}"
+    return "; ".join([planned] * bool(absent) + [measured] * bool(again) + others)
+
+
+def _unasked(claim: Claim, items: Sequence[PlanItem], plan: Plan, recorded: Recorded) -> str:
+    """Which items of the same tables have runs of a claim's methods, but it is not asked of them; "" if none."""
+    tables = {(item.paper, item.item) for item in items if not claim.section and not claim.across}
+    names: dict[bool, list[str]] = {}
+    for item in plan.items:
+        if item not in items and (item.paper, item.item) in tables:
+            taken = [run for run in runs_of([item], plan, recorded) if claim.takes(run)]  # type: ignore[arg-type]
+            if taken and {run.label for run in taken}.issuperset(claim.methods):
+                names.setdefault(bool(claim.judge(taken).seeds), []).append(item.name)  # type: ignore[arg-type]
+    return "; ".join(
+        f"{'not planned' if measured else 'neither planned nor in the files'}: {', '.join(listed)}"
+        for measured, listed in names.items()
+    )
 
 
 def _units(items: Sequence[PlanItem], plan: Plan) -> list[Unit]:

@@ -44,7 +44,7 @@ def claim(effects, test="more", margin=None):
 def test_a_verdict_needs_three_seeds_and_an_interval_on_one_side_of_zero(effects, outcome):
     verdict = claim(effects).judge([run_of(seed) for seed in effects])
     assert verdict.outcome == outcome
-    assert (verdict.reason != "") == (verdict.interval.number < 3)
+    assert (verdict.reason != "") == (not all(map(np.isfinite, effects.values())) or not effects)
 
 
 THREE = {0: 1.0, 1: 2.0, 2: 1.5}  # mean 1.5, interval 0.258 to 2.742
@@ -85,6 +85,9 @@ SMALL = {0: 0.1, 1: -0.1, 2: 0.06}  # mean 0.02, interval -0.241 to 0.281
         (THREE, "same", 0.5, None, "too few"),
         (THREE, "same", 3.0, 99.0, "equivalent"),
         ({0: 0.1, 1: 0.1}, "same", 1.0, None, "too few"),
+        (dict.fromkeys(range(3), 1.0), "same", 1.0, None, "too few"),  # at the margin, p = 1
+        (dict.fromkeys(range(3), -1.0), "same", 1.0, None, "too few"),
+        (dict.fromkeys(range(3), 1.001), "same", 1.0, None, "differs"),
     ],
 )
 def test_a_verdict_compares_the_interval_with_the_paper_with_none_and_with_the_margin(
@@ -223,6 +226,15 @@ def test_a_seed_without_its_runs_leaves_the_others():
     assert verdict.reason == "seed 3: no run of [3]"
 
 
+@pytest.mark.parametrize(("methods", "seeds"), [(("fedavg",), (0, 2, 3)), ((), (0, 1, 2, 3))])
+def test_a_seed_of_which_a_run_is_lost_has_no_effect_of_its_other_runs(methods, seeds):
+    asked = dataclasses.replace(claim({0: 1.0, 1: 9.0, 2: 2.0, 3: 1.5}), methods=methods)
+    verdict = asked.judge([run_of(seed) for seed in range(5)], lost={1: "ima diverged", 4: "ima diverged"})
+    assert verdict.seeds == seeds, "a claim that takes all runs may have an effect without one of them"
+    assert ("seed 1: ima diverged" in verdict.reason) == bool(methods)
+    assert verdict.reason.endswith("seed 4: ima diverged")
+
+
 def test_the_interval_is_that_of_the_paired_t_test():
     first, second = np.array([3.0, 4.5, 5.0, 3.5]), np.array([2.5, 3.0, 4.6, 3.6])
     interval, reference = estimate(list(first - second)), stats.ttest_rel(first, second)
@@ -257,8 +269,8 @@ def test_a_mean_never_mixes_runs_that_are_measured_in_two_ways(monkeypatch):
 
 def _of_mixed(short, monkeypatch):
     monkeypatch.setattr(judge, "_short", lambda claim, runs: [*short])
-    runs = [SimpleNamespace(experiment=SimpleNamespace(seed=seed), label="fedavg") for seed in range(4)]
-    runs += [SimpleNamespace(experiment=SimpleNamespace(seed=3), label="ima")]
+    seeds = [(seed, "fedavg") for seed in range(4)] + [(3, "ima")]
+    runs = [SimpleNamespace(experiment=run_of(seed).experiment, label=name, diverged=False) for seed, name in seeds]
     asked = claim({0: 1.0, 1: 2.0, 2: 3.0, 3: 10.0})
     asked = dataclasses.replace(asked, instead="the last round alone", methods=("fedavg",))
     return judge._of_runs(asked, runs, [SimpleNamespace(name="a", printed={})])

@@ -105,12 +105,32 @@ def test_a_row_whose_files_lack_several_rounds_says_what_it_has_instead(evidence
         text = evidence.evidence_claims.rows([replace(verdict, short=number)], campaign, empty)
         said = "As taken: the last stored round alone (2 runs to measure again)."
         assert (said in text) == (number > 0)
+    lost = replace(verdict, short=0, seeds=(0, 2), reason="seed 1: fedavg diverged after round 7")
+    assert "**Seed 1: fedavg diverged after round 7.**" in evidence.evidence_claims.rows([lost], campaign, empty)
 
 
 def test_the_verdict_of_a_claim_stands_next_to_its_words(blocks):
     head, _, *rows = (cells(line) for line in blocks["claims"].splitlines() if line.startswith("|"))
     assert head[:2] == ["claim", "verdict"]
     assert rows and all(re.fullmatch(r"\*\*[^*]+\*\*", row[1]) for row in rows)
+
+
+def test_a_run_without_its_last_accuracy_is_named_in_place_of_a_number_of_another_round(evidence):
+    campaign = plan.load(plans()["reproduction"])
+    (item,) = [one for one in campaign.items if one.name == "fedlaw-table1-cifar10-dir1"]
+    runs = judge.runs_of([item], campaign, judge.by_identity(evidence.FILES))
+    whole = evidence._accuracies({item.name: runs}, {item.name: []})
+    assert "Not in the table" not in whole
+    group = runs[0].content["measured"][0]
+    cut = {**group, "accuracy": [*group["accuracy"][:-1], None]}
+    changed = replace(runs[0], content={**runs[0].content, "measured": [cut]})
+    text = evidence._accuracies({item.name: [changed, *runs[1:]]}, {item.name: []})
+    seed, label = changed.experiment.seed, changed.label
+    assert f"Not in the table of `{item.name}`: seed {seed}: {label} has no accuracy in round 59." in text
+    before, after = (
+        [int(cells(line)[2]) for line in lines.splitlines()[2:] if line.startswith("|")] for lines in (whole, text)
+    )
+    assert sum(before) == sum(after) + 1
 
 
 def test_seeds_that_were_added_are_those_with_the_digest_where_others_have_none(evidence):
@@ -213,6 +233,9 @@ def test_a_row_says_the_rounds_that_it_is_measured_on_and_a_setting_that_was_wri
     assert rows["ima-heterogeneity-tracks--cross-fmnist-mlp-shards2"][2].endswith(", rounds 60,80,100,117-119")
     assert rows["ima-mean-below--ima-table1-fmnist-dir01"][2].endswith(", rounds 200,297-299")
     assert "rounds" not in rows["fedeve-accuracy--fedeve-table1-mnist-dir01"][2]
+    assert rows["fedlaw-shrinking-helps--ima-table1-fmnist-shards2"][2].endswith(", rounds 150,299"), "none at 224"
+    assert rows["ima-window-gains--ima-table1-fmnist-shards2"][2].endswith(", rounds 150,224,299")
+    assert rows["ima-between-globals--ima-table1-fmnist-dir01"][2].endswith(", rounds 290-299")
     assert evidence.evidence_claims._spans([0, 1, 3, 5, 6, 7]) == ["0,1", "3", "5-7"]
     path = plans()["reproduction"]
     assert evidence.provenance.settings_file(path).read_text(encoding="utf-8") == evidence.settings_of_rows()
@@ -220,6 +243,42 @@ def test_a_row_says_the_rounds_that_it_is_measured_on_and_a_setting_that_was_wri
     changed = item.model_copy(update={"value": 1.0, "claims": item.claims[:1]})
     (claim, *_) = claims()
     assert evidence.provenance.row_key(claim, [item]) != evidence.provenance.row_key(claim, [changed])
+
+
+def test_items_that_a_claims_rows_leave_out_are_named_with_the_reason(blocks):
+    lines = {line.partition(". `")[0]: line for line in blocks["waiting"].splitlines()}
+    lacking = lines["- Neither planned nor in the files: ima-table1-fmnist-dir01"]
+    assert "`ima-window-gains`" in lacking and "`fedlaw-shrinking-helps`" in lacking
+    (waits,) = [line for line in lines.values() if line.endswith(" `ima-accuracy-fedavg`")]
+    assert "not trained yet" in waits and "ima-table1-cifar10-shards2" in waits
+    campaign = plan.load(plans()["reproduction"])
+    for claim in claims():
+        named = " ".join(line for line in lines.values() if f"`{claim.name}`" in line)
+        for item in (item.name for item in campaign.items if claim.name in item.claims):
+            rows = [line for line in blocks["claims"].splitlines() if f'"{claim.name}--' in line]
+            assert any(item in line for line in rows) or item in named, (claim.name, item)
+
+
+def test_rows_whose_interval_merely_excludes_the_printed_effect_are_listed(blocks):
+    missed = []
+    for row in (cells(line) for line in blocks["claims"].splitlines() if line.startswith("|<a id=")):
+        low, high = map(float, re.search(r"\[(.+), (.+)\]", row[3]).groups()) if "[" in row[3] else (-1e9, 1e9)
+        if row[4] and not low <= float(row[4]) <= high and not re.search("differs|fewer than 3", row[1]):
+            missed.append(re.search(r'id="(.+?)"', row[0])[1])
+    assert re.findall(r"\(#(.+?)\)", blocks["excluded"]) == missed
+    assert len(missed) == 4
+
+
+def test_files_of_one_method_and_seed_are_told_apart_by_what_the_rows_vary(blocks):
+    section = blocks["settings"].partition("## lss-fig6-cifar10")[2]
+    for count in range(1, 7):
+        (row,) = [cells(line) for line in section.splitlines() if line.startswith(f"|LSS (candidates = {count})|")]
+        for seed, cell in enumerate(row[1:]):
+            (file,) = re.findall(r"\((results/data/.+?)\)", cell)
+            experiment = json.loads((ROOT / "docs" / file).read_text())["experiment"]
+            assert (experiment["seed"], experiment["method"]["candidates"]) == (seed, count)
+    files = [cell for line in blocks["settings"].splitlines() if "results/data" in line for cell in cells(line)]
+    assert all(cell.count("results/data") <= 1 for cell in files), "two runs of one name and seed"
 
 
 def test_each_wording_of_a_row_is_counted(evidence, blocks):
@@ -266,7 +325,7 @@ def test_the_manuscript_has_the_answers_of_both_data_sets_and_their_settings(blo
 
 
 def test_a_paper_has_one_column_for_each_of_its_settings(blocks):
-    heads = [cells(line) for line in blocks["settings"].splitlines() if line.startswith("|setting that differs|")]
+    heads = [cells(line) for line in blocks["settings"].splitlines() if line.startswith("|setting|")]
     assert heads and all(len(set(head)) == len(head) for head in heads)
     assert "of IMA, Table I: [ima-accuracy-fedprox]" in blocks["settings"]
     assert not re.search(r"(?m)^- [^\[`]*: ?$", blocks["settings"]), "a paper's setting without a claim"

@@ -151,7 +151,75 @@ def test_what_no_paper_states_is_no_departure_and_every_row_of_a_method_counts(i
 
 def test_what_only_the_code_states_says_so(items, pages):
     text = "\n".join(pages.settings(items["fedeve-table1-mnist-dir1"], claims("fedeve")[:1], ()))
-    assert "`local.batch=20` (code, [EVE-7](papers.md#eve-7))" in text
+    assert "|`local.batch`|20 ([code](papers.md#eve-7))|20|" in text
+
+
+def rows_of(pages, item, asked=()):
+    """Rows of an item's table, by setting; the head under "setting"."""
+    _, table = pages.settings(item, asked, ())
+    rows = [line[1:-1].split("|") for line in table.splitlines() if not line.startswith("|---")]
+    return {name.strip("`"): cells for name, *cells in rows}
+
+
+ASKED = ("dataset", "model"), ("number", "per_round", "partition.name"), ("rounds",), ("lr", "batch")
+TABLES = "task", "clients", "", "local"
+PARTITIONS = {
+    "shards": "shards",
+    "dirichlet": "concentration",
+    "dirichlet_clients": "concentration",
+    "hybrid_dirichlet": "even",
+}
+
+
+def test_every_item_has_each_asked_setting_beside_the_papers_and_differences_are_bold(items, pages):
+    asked = {one.name: one for one in claims()}
+    for item in items.values():
+        rows = rows_of(pages, item, [asked[name] for name in item.claims if name in asked])
+        spec = dotted(item.trained(item.rows[0]).resolved())
+        names = [f"{table}.{name}".strip(".") for table, group in zip(TABLES, ASKED, strict=True) for name in group]
+        names.append("local.steps" if spec["local.steps"] else "local.epochs")
+        assert set(names) <= rows.keys(), item.name
+        assert any(rows.get(f"clients.partition.{name}") for name in PARTITIONS.values()) or "drift" in str(rows)
+        assert rows["setting"][-1] == "ours"
+        assert len(rows["setting"]) > 1 or item.paper == "cross"
+        for name in names:
+            *theirs, ours = rows[name]
+            values = {dotted(item.trained(row).resolved())[name] for row in item.rows}
+            texts = {f"{value:g}" if isinstance(value, float) else str(value) for value in values}
+            assert set(ours.split(" or ")) <= texts, (item.name, name)
+            for cell in theirs:
+                value = cell.partition(" (")[0]
+                assert value, (item.name, name)
+                assert value.startswith("**") == (value.strip("*") != ours), (item.name, name)
+
+
+def test_items_without_a_paper_have_a_table_of_ours(items, pages):
+    for name, data in (("cross-cifar10-mlp-shards2", "cifar10"), ("cross-fmnist-mlp-fedlaw", "fashion_mnist")):
+        rows = rows_of(pages, items[name])
+        assert rows["setting"] == ["ours"]
+        shown = {"task.dataset": data, "task.model": "mlp", "clients.number": "50", "clients.per_round": "10"}
+        assert {**shown, "local.lr": "0.1", "local.batch": "20"}.items() <= {k: v[0] for k, v in rows.items()}.items()
+
+
+def test_a_setting_of_one_method_alone_shows_beside_that_of_the_others(items, pages):
+    rows = rows_of(pages, items["lss-table1-cifar10"], claims("lss")[:1])
+    assert (rows["clients.valid_ratio"], rows["soups: clients.valid_ratio"]) == (["0", "0"], ["0.2", "0.2"])
+    assert "clients.valid_ratio" not in rows_of(pages, items["ima-table1-fmnist-dir01"], claims("ima")[:1])
+    shown = rows_of(pages, items["fedeve-fig4-mnist"], claims("fedeve")[4:6])
+    assert shown["clients.partition.concentration"] == ["0.01 or 0.1 or 1"] * 2
+    assert shown["local.epochs"] == ["1 or 3 or 5"] * 2
+
+
+def test_no_experiment_augments_images_as_the_page_says(items):
+    page = " ".join((ROOT / "docs/results-settings.md").read_text(encoding="utf-8").split())
+    assert "No run augments images;" in page
+    for item in items.values():
+        names = dotted(item.trained(item.rows[0]).resolved())
+        assert not [name for name in names if any(word in name for word in ("augment", "flip", "crop"))]
+    table = (ROOT / "docs/papers.md").read_text(encoding="utf-8").partition("### 6.1 ")[2].partition("### 6.2")[0]
+    noted = [line for line in table.splitlines() if "flips" in line]
+    assert [line.split("|")[1] for line in noted] == ["CIFAR-10/100", "DomainNet"]
+    assert "no augmentation (one notebook adds flips" in noted[0]
 
 
 CELLS = {  # claim -> (paper, item, row, row of the other) where its effect is a difference of two printed cells

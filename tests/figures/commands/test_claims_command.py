@@ -84,6 +84,15 @@ rows = [
     out = " ".join(capsys.readouterr().out.split())
     assert "FedEve, Table 1: FedEve is more accurate than FedAvg. Effect: accuracy of the last 10 evaluated" in out
     assert out.endswith("minus FedAvg. fedscape reproduce --item table --files again")
+    (lost,) = files.glob("fedeve-*-s1-*.json")
+    lost.write_text(json.dumps({**json.loads(lost.read_text()), "diverged": True}))
+    assert call("claims", "--files", files, "--plan", path, "--claim", "fedeve-accuracy") == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "too few, fewer than 3 seeds" in out
+    assert out.endswith("fedeve-accuracy, table: seed 1: fedeve diverged after round 2.")
+    assert call("claims", "--files", files, "--plan", path, "--claim", "fedeve-accuracy", "--json") == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert (row["seeds"], row["reason"]) == ([0, 2], "seed 1: fedeve diverged after round 2")
 
 
 @pytest.mark.parametrize("asked", [("--paper", "cross"), ("--claim", "cross-fedeve-accuracy")])
