@@ -26,7 +26,7 @@ PIP := $(BIN)/python -m pip install --disable-pip-version-check $(if $(TORCH_IND
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
 
-demo: $(VENV)/.core ## train four methods on real images, draw nine figures and the report into out/demo/
+demo: $(VENV)/.core ## train four methods on real images, draw seven pictures and two of stored runs, write the report into out/demo/
 	$(BIN)/fedscape demo $(ARGS)
 
 explore: $(VENV)/.explore ## explore the demo's runs in the browser, live (make demo trains them; ARGS='RUNS' others)
@@ -63,7 +63,7 @@ docs: $(VENV)/.docs ## build the documentation into build/docs; a warning is an 
 	@touch build/docs/complete
 	@echo build/docs/index.html
 
-pictures: $(VENV)/.dev ## make every picture of README and docs again, from one set of runs in out/pictures/
+pictures: $(VENV)/.dev ## train the runs of the gallery into out/pictures/ and draw it and the tutorials again (others: CONTRIBUTING.md)
 	$(BIN)/python docs/_ext/remake.py $(ARGS)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python docs/_ext/tutorials.py
 

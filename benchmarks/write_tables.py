@@ -1,7 +1,7 @@
-"""The tables of docs/performance.md: what `make bench` measured on this machine, joined with other machines.
+"""The tables of docs/performance.md and benchmarks/measured.md: what `make bench` measured, on one or more machines.
 
     python -m benchmarks.write_tables --machine NAME [--state quiet]    benchmarks/results, as machines/NAME-STATE.json
-    python -m benchmarks.write_tables                                   the page alone, from all of machines/
+    python -m benchmarks.write_tables                                   the pages alone, from all of machines/
 
 A ratio is the time of another program over that of fedscape: above 1 fedscape is faster.
 """
@@ -11,13 +11,13 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
 RESULTS, MACHINES = HERE / "results", HERE / "machines"
-PAGE = HERE.parent / "docs" / "performance.md"
+PAGE, LOG = HERE.parent / "docs" / "performance.md", HERE / "measured.md"
 BEGIN, END = "<!-- begin of the tables of benchmarks.write_tables -->", "<!-- end of the tables -->"
 
 LOOPS = {
@@ -56,9 +56,16 @@ def main() -> None:
             parser.exit(2, f"{reason}\n")
         path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     machines = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(MACHINES.glob("*.json"))]
-    head, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
-    PAGE.write_text(f"{head}{BEGIN}\n\n{tables(machines)}\n\n{END}{rest.split(END)[1]}", encoding="utf-8")
+    for path, text in pages(machines).items():
+        head, rest = path.read_text(encoding="utf-8").split(BEGIN)
+        path.write_text(f"{head}{BEGIN}\n\n{text}\n\n{END}{rest.split(END)[1]}", encoding="utf-8")
     print(tables(machines))
+
+
+def pages(machines: Sequence[Mapping[str, Any]]) -> dict[Path, str]:
+    """Tables of each page: what users read, on quiet machines, and all others."""
+    quiet = [one for one in machines if one["state"] == "quiet"]
+    return {PAGE: tables(quiet, SHOWN), LOG: tables(machines, PARTS.keys() - SHOWN)}
 
 
 def summary(folder: Path, state: str, only: Sequence[str] | None, earlier: Mapping[str, Any]) -> dict[str, Any]:
@@ -83,11 +90,13 @@ def summary(folder: Path, state: str, only: Sequence[str] | None, earlier: Mappi
     return {"processor": about, "state": state, "parts": parts}
 
 
-def tables(machines: Sequence[Mapping[str, Any]]) -> str:
+def tables(machines: Sequence[Mapping[str, Any]], parts: Collection[str] | None = None) -> str:
     """Machines by number, then one table per part; the machines of a work stand one below the other."""
+    titles = [title for title in PARTS if parts is None or title in parts]
+    machines = [one for one in machines if any(title in one["parts"] for title in titles)]
     numbered = list(enumerate(machines, start=1))
     texts = ["\n".join(f"{number}. {_named(one)}" for number, one in numbered)]
-    for title in PARTS:
+    for title in titles:
         rows = {number: one["parts"][title] for number, one in numbered if title in one["parts"]}
         if rows:
             texts += [f"## {title}", _table(rows)]
@@ -191,6 +200,9 @@ PARTS: dict[str, tuple[str, Callable[[Mapping[str, Any]], list[Row]]]] = {
     "Planes on a GPU, points a second": ("gpu", cards),
 }
 """Title of a table: file of its results, and its rows."""
+
+SHOWN = ("Planes", "Curvature", "Training, an epoch of ten clients", "Start")
+"""Tables of quiet machines, which users read; the log has all others."""
 
 
 def _solved(found: Mapping[str, Any]) -> str:

@@ -88,6 +88,18 @@ def test_a_geometric_mean_stands_below_the_models_of_every_machine(tmp_path):
     assert works == ["din", "mlp", "resnet8", "lenet5", *["geometric mean of 2 models"] * 2]
 
 
+def test_users_read_the_tables_of_quiet_machines_and_the_log_has_all_others():
+    quiet, loaded = ({"processor": MACHINE, "state": state, "parts": {}} for state in ("quiet", "loaded"))
+    for machine, seconds in ((quiet, "1 s"), (loaded, "2 s")):
+        machine["parts"] = {title: [(title, seconds, {})] for title in write_tables.PARTS}
+    page, log = write_tables.pages([loaded, quiet]).values()
+    assert "1 s" in page and "2 s" not in page
+    assert all((f"## {title}\n" in page) != (f"## {title}\n" in log) for title in write_tables.PARTS)
+    machines = [json.loads(path.read_text()) for path in sorted(write_tables.MACHINES.glob("*.json"))]
+    for path, text in write_tables.pages(machines).items():
+        assert f"{write_tables.BEGIN}\n\n{text}\n\n{write_tables.END}" in path.read_text(encoding="utf-8")
+
+
 def test_a_choice_of_sweeps_has_its_mean_over_the_models_that_it_changes(tmp_path):
     shares = {"mlp": {"products": 0.9}, "din": {"products": 0.755}, "cnn": {"products": 0.5}}
     ratios = {"never": {"mlp": 8.0, "din": 1.0, "cnn": 1.0}, "small": {"din": 0.81, "cnn": 1.0}}

@@ -48,6 +48,18 @@ def test_pictures_of_real_runs_have_their_numbers():
         assert netcdf_files.load(showcase.NUMBERS / f"{name}.nc").attrs["figure"] == shown.figure
 
 
+def test_the_gallery_has_the_numbers_of_the_claim_that_it_names():
+    (row,) = (
+        line.split("|")
+        for line in (DOCS / "results.md").read_text().splitlines()
+        if line.startswith('|<a id="ima-mean-below--ima-table1-fmnist-shards2"')
+    )
+    mean, low, high = (float(number) for number in re.findall(r"[+-][\d.]+", row[4]))
+    shown = " ".join((DOCS / "gallery.md").read_text().split())
+    assert f"by {mean:.2f} nats [{low:.2f}, {high:.2f}], [not significantly]" in shown and float(row[7]) > 0.05
+    assert f"(p = {float(row[7]):.2f})" in shown
+
+
 @pytest.mark.slow  # tests/figures/gallery/test_drawings.py looks at these figures of other runs
 def test_pictures_of_real_runs_are_drawn_from_their_numbers():
     from _ext import showcase

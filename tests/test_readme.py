@@ -8,6 +8,9 @@ import blocks
 import pytest
 import torch
 
+import drift
+import landscape
+
 README = blocks.ROOT / "README.md"
 
 
@@ -61,12 +64,28 @@ def test_the_blocks_of_the_readme_run(tmp_path, mine, monkeypatch):
 
 
 @pytest.mark.slow
-def test_the_ten_lines_run_in_their_own_setting(tmp_path, monkeypatch):
+def test_the_first_lines_run_in_their_own_setting(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     block = next(one for one in blocks.blocks(README) if "fs.simulate" in one.text)
     names: dict[str, object] = {}
     exec(compile(block.text, "README.md", "exec"), names)
     assert names["run"].rounds()[-1] == 29
+
+
+@pytest.mark.slow
+def test_the_caption_of_the_first_picture_has_the_losses_of_its_models(tmp_path):
+    """Computed here from the models of the clients, without a plane."""
+    (caption,) = re.findall(r"\*The mean \(cross\).*?\*", (README.parent / "docs/index.md").read_text(), re.DOTALL)
+    run = drift.simulate("digits-shards2", method="fedavg", runs=tmp_path)
+    record, test = run.round(-1), run.task.samples["test"]
+    net = landscape.build_model(run.model_name, run.dataset.shape, run.dataset.classes, seed=0)
+    models = {client: record.clients[record.ids.tolist().index(client)] for client in (2, 3, 5)}
+    losses = {}
+    for name, theta in (models | {"mean": torch.stack(list(models.values())).mean(0)}).items():
+        torch.nn.utils.vector_to_parameters(theta, net.parameters())
+        losses[name] = torch.nn.functional.cross_entropy(net(test.inputs), test.targets).item()
+    assert f"{losses['mean']:.2f} nats" in caption and f"client 2\n({losses[2]:.2f})" in caption
+    assert losses[2] < losses["mean"] < min(losses[3], losses[5]) / 2
 
 
 def test_every_command_has_its_help(capsys):

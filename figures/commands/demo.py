@@ -9,7 +9,7 @@ from figures.texts import console
 
 
 def demo(*, out: Annotated[Path, OUT] = Path("out/demo"), workers: Workers = 2, json: Json = False) -> int:
-    """Train four methods on real images, draw nine figures, and write the report.
+    """Train four methods on real images, draw seven pictures and two of stored runs, and write the report.
 
     The first picture appears within half a minute.
 

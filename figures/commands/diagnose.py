@@ -29,7 +29,7 @@ def diagnose(
     memory: Memory = None,
     json: Json = False,
 ) -> None:
-    """Find what is wrong with a run, test what would help, and name figures to look at.
+    """Find the faults of a run, test remedies, and name figures to look at.
 
     The tests train rounds of the run again with one change each; --quick leaves them out.
 
