@@ -63,9 +63,9 @@ def main() -> None:
 
 
 def pages(machines: Sequence[Mapping[str, Any]]) -> dict[Path, str]:
-    """Tables of each page: what users read, on quiet machines, and all others."""
-    quiet = [one for one in machines if one["state"] == "quiet"]
-    return {PAGE: tables(quiet, SHOWN), LOG: tables(machines, PARTS.keys() - SHOWN)}
+    """Tables of each page: what users read, and all others; loaded machines are in their files alone."""
+    quiet = [one for one in machines if one["state"] != "loaded"]
+    return {PAGE: tables(quiet, SHOWN), LOG: tables(quiet, PARTS.keys() - SHOWN)}
 
 
 def summary(folder: Path, state: str, only: Sequence[str] | None, earlier: Mapping[str, Any]) -> dict[str, Any]:
@@ -202,7 +202,7 @@ PARTS: dict[str, tuple[str, Callable[[Mapping[str, Any]], list[Row]]]] = {
 """Title of a table: file of its results, and its rows."""
 
 SHOWN = ("Planes", "Curvature", "Training, an epoch of ten clients", "Start")
-"""Tables of quiet machines, which users read; the log has all others."""
+"""Tables that users read; the log has all others."""
 
 
 def _solved(found: Mapping[str, Any]) -> str:

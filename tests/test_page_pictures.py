@@ -48,6 +48,16 @@ def test_pictures_of_real_runs_have_their_numbers():
         assert netcdf_files.load(showcase.NUMBERS / f"{name}.nc").attrs["figure"] == shown.figure
 
 
+def test_a_card_states_a_finding_and_shows_one_panel_whole_or_the_first_of_several():
+    from _ext import facts
+
+    assert facts.finding("topology-rounds") == "One minimum on 44 of 50 planes."
+    assert facts.finding("barriers-pool").startswith("Mean barrier: "), "behind the source of the first sentence"
+    assert facts.finding("planes-random") == facts.finding("ranking-table") == "", "panels alone, or no picture"
+    assert facts.is_whole("plane-round") and facts.is_whole("accuracy-table")
+    assert not any(map(facts.is_whole, ("planes-clients", "numbers-rounds", "simplex-weights")))
+
+
 def test_the_gallery_has_the_numbers_of_the_claim_that_it_names():
     (row,) = (
         line.split("|")
@@ -211,6 +221,18 @@ def test_a_changed_setting_option_or_source_makes_a_picture_stale(tmp_path, monk
         "figures/looks/style.py",
         "drift/analyses/rounds/variance.py",
     } <= named
+
+
+def test_the_words_of_a_docstring_make_no_picture_stale(tmp_path):
+    from _ext import remake
+
+    path, texts = tmp_path / "one.py", []
+    for word in ("old", "newer\nwords"):
+        path.write_text(
+            f'"""{word}"""\nX = "kept"  # {word[:3]}\n\n\ndef f():\n    """{word}."""\n    return """text"""\n'
+        )
+        texts.append(remake._code(path))
+    assert texts[0].replace(b"old", b"new") == texts[1] and b"kept" in texts[1] and b"text" in texts[1]
 
 
 def test_a_web_picture_keeps_the_colours_of_the_methods_and_its_bytes():

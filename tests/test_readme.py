@@ -78,7 +78,7 @@ def test_the_caption_of_the_first_picture_has_the_losses_of_its_models(tmp_path)
     (caption,) = re.findall(r"\*The mean \(cross\).*?\*", (README.parent / "docs/index.md").read_text(), re.DOTALL)
     run = drift.simulate("digits-shards2", method="fedavg", runs=tmp_path)
     record, test = run.round(-1), run.task.samples["test"]
-    net = landscape.build_model(run.model_name, run.dataset.shape, run.dataset.classes, seed=0)
+    net = landscape.build_model(run.model_name, run.dataset.shape, len(run.dataset.classes), seed=0)
     models = {client: record.clients[record.ids.tolist().index(client)] for client in (2, 3, 5)}
     losses = {}
     for name, theta in (models | {"mean": torch.stack(list(models.values())).mean(0)}).items():

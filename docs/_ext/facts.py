@@ -6,8 +6,11 @@ import io
 import json
 import re
 from contextlib import redirect_stdout
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+from PIL import Image
 
 from figures.commands.pictures import list_
 from figures.gallery._questions import QUESTIONS as QUESTIONS
@@ -38,6 +41,29 @@ def items_of(papers: list[str]) -> str:
     for paper, _, item in (one.partition(" ") for one in papers):
         found.setdefault(_WRITTEN[paper], {})[re.split(r",| \(", item)[0]] = None
     return "; ".join(f"{paper} {', '.join(items)}" for paper, items in found.items())
+
+
+def seen(name: str) -> str:
+    """What is seen on the picture of a figure, in words; of one without a picture, nothing."""
+    return _seen().get(name, "")
+
+
+@cache
+def _seen() -> dict[str, str]:
+    return json.loads(RECORD.read_text(encoding="utf-8"))["seen"] if RECORD.exists() else {}
+
+
+def finding(name: str) -> str:
+    """What a picture shows of its runs: the second sentence of what is seen, unless it lists panels or rows."""
+    second = re.split(r"(?<! al)\. (?=[A-Z0-9])", seen(name))[1:2]
+    return f"{second[0].rstrip('.')}." if second and not re.match(r"Panel|\d+ (more )?(panel|row)", second[0]) else ""
+
+
+def is_whole(name: str) -> bool:
+    """Whether a card shows a whole picture: a panel or table that is not flat; of others it shows the first panels."""
+    with Image.open(IMAGES / f"{name}.webp") as picture:
+        flat = picture.height < 0.6 * picture.width
+    return not flat and not re.search(r"Panel 1|panels|\(round \d+\) and", seen(name))
 
 
 NOT_DRAWN = {

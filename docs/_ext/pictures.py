@@ -5,19 +5,23 @@ A new figure appears by itself; remake.py draws it.
 
 from __future__ import annotations
 
-import json
 import re
+from pathlib import Path
 from typing import Any
 
 from docutils import nodes
+from PIL import Image
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from _ext.facts import IMAGES, NOT_DRAWN, QUESTIONS, RECORD, described, items_of, split
+from _ext.facts import IMAGES, NOT_DRAWN, QUESTIONS, described, finding, is_whole, items_of, seen, split
 
 MORE = nodes.raw("", "<details><summary>runs, cost, command</summary>", format="html")
 END = nodes.raw("", "</details>", format="html")
 """What a card keeps folded: the page is a grid of small pictures, each of which leads to the whole one."""
+
+WIDE = 1.3
+"""Width over height of a picture with panels side by side."""
 
 
 class Pictures(SphinxDirective):
@@ -38,13 +42,13 @@ class Pictures(SphinxDirective):
         shows, items = split(one["description"])
         card = nodes.container(classes=["figure-card"], ids=[f"figure-{name}"])
         if (IMAGES / f"{name}.webp").exists():
-            record = json.loads(RECORD.read_text(encoding="utf-8"))
-            seen = record.get("seen", {}).get(name, shows)
-            card += nodes.image(uri=f"/images/gallery/{name}.webp", alt=seen)
+            whole = ["whole"] if is_whole(name) else []
+            card += nodes.image(uri=f"/images/gallery/{name}.webp", alt=seen(name), classes=whole)
         else:
             card += nodes.paragraph("", NOT_DRAWN.get(name, "not drawn yet"), classes=["no-picture"])
         card += nodes.paragraph("", "", nodes.strong("", name), classes=["name"])
         card += nodes.paragraph("", f"{shows}.")
+        card += [nodes.paragraph("", text, classes=["finding"]) for text in [finding(name)] if text]
         card += MORE.deepcopy()
         facts = {"paper": items_of(one["papers"]) or items, "needs": one["needs"], "cost": one["cost"]}
         for fact, value in facts.items():
@@ -57,9 +61,12 @@ class Pictures(SphinxDirective):
 
 
 def link(app: Sphinx, doctree: nodes.document, page: str) -> None:
-    """Make every picture of a page lead to its file, which a reader of a small screen can enlarge."""
+    """Make every picture of a page lead to its file; a wide one keeps readable text on a small screen, and scrolls."""
     for picture in list(doctree.findall(nodes.image)):
         stored = app.env.images.get(picture["uri"])
+        if stored and picture["uri"].endswith((".png", ".webp")):
+            with Image.open(Path(app.srcdir) / picture["uri"]) as pixels:
+                picture["classes"] += ["wide"] if pixels.width > WIDE * pixels.height else []
         if stored and not isinstance(picture.parent, nodes.reference):
             leading = nodes.reference("", "", refuri=f"{'../' * page.count('/')}{app.builder.imagedir}/{stored[1]}")
             picture.replace_self(leading)

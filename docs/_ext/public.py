@@ -20,7 +20,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from _ext import drawn_with
-from _ext.facts import IMAGES
+from _ext.facts import IMAGES, is_whole, seen
 from drift.runs.registry import registered
 
 PACKAGES = ("landscape", "drift", "figures")
@@ -122,7 +122,8 @@ def _pictures(public: Any) -> list[str]:
     for name in shown:
         lines += ["   .. container:: figure-card", "", f"      .. image:: /images/gallery/{name}.webp"]
         lines += [
-            f"         :alt: {name}",
+            f"         :alt: {seen(name)}",
+            *(["         :class: whole"] if is_whole(name) else []),
             f"         :target: {_card(name)}",
             "",
             f"      `{name} <{_card(name)}>`__",

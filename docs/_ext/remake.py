@@ -6,8 +6,8 @@
 trains the runs of `_ext/plan.py`, draws every figure of the gallery from them or from recorded runs, and writes
 docs/images/gallery/NAME.webp and docs/images/pictures.json. That record holds, per picture, what is seen in
 words, and a digest of its runs, of its options and of its sources; `stale` compares it with what stands here.
-Sources are the figure's file and the files that it imports itself. A change further down, which would touch nearly
-every picture, is not seen: draw again after one that changes numbers or looks.
+Sources are the figure's file and the files that it imports itself, without docstrings. A change further down, which
+would touch nearly every picture, is not seen: draw again after one that changes numbers or looks.
 """
 
 from __future__ import annotations
@@ -77,10 +77,23 @@ def digests() -> dict[str, str]:
             "runs": sorted(one.slug for one in picture.experiments),
             "files": {path.name: _digest(path.read_bytes()) for path in picture.files},
             "options": dict(picture.options),
-            "sources": {str(path.relative_to(ROOT)): _digest(path.read_bytes()) for path in sources(name)},
+            "sources": {str(path.relative_to(ROOT)): _digest(_code(path)) for path in sources(name)},
         }
         found[f"{name}.webp"] = _digest(json.dumps(about, sort_keys=True).encode())
     return found
+
+
+def _code(path: Path) -> bytes:
+    """Lines of a module without docstrings, which no picture shows."""
+    source = path.read_text(encoding="utf-8")
+    texts = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Expr)]
+    spans = [
+        (node.lineno, node.end_lineno)
+        for node in texts
+        if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+    ]
+    lines = enumerate(source.splitlines(), start=1)
+    return "\n".join(line for at, line in lines if not any(low <= at <= (high or low) for low, high in spans)).encode()
 
 
 def sources(name: str) -> list[Path]:

@@ -39,7 +39,7 @@ def evaluate_on(
     """Metrics on a sweep; points in `partial` are not evaluated again.
 
     Args:
-        samples: At most so many samples of the split, selected at random, the same in every call; by default all. Of
+        samples: Largest number of samples of the split, selected at random, the same in every call; by default all. Of
             how many they are a part is stated in the attribute samples_of.
         task: A task in place of the run's own, such as one with further metrics.
         tolerance: Points may be interpolated, as in `landscape.interpolated_surface`; by default all are evaluated.

@@ -26,6 +26,9 @@ __all__ = ["plans", "presets", "read", "validated"]
 def read(source: str | Path | Experiment, *overrides: str, **options: Any) -> Experiment:
     """The experiment of a preset or file, with overrides.
 
+        experiment = drift.read("digits-shards2", "local.lr=0.05", rounds=5)
+        run = drift.simulate(experiment)
+
     A file may hold tables `[variants.NAME]`: settings that apply when method NAME is selected, or is the base of the
     selected method (`method.base`), so that one file describes a fair comparison of methods with different local rates.
     An override that names a bundle (`method.like=code`) replaces the options of the bundle in the file.

@@ -77,6 +77,8 @@ class TestedCauses:
 def diagnose(run: Run, *, quick: bool = False, workers: int = 1) -> Diagnosis:
     """Diagnose a run: what drifts, by how much, and what would help.
 
+        print(drift.diagnose(run, quick=True))
+
     First the state (`run_state`). Then causes, by test: recorded rounds are repeated with one setting changed in either
     direction, in short windows (`interventions`); changes that gain there are followed through the run (`followed`)
     and compared with a placebo, in which only the seed differs (`causes.ranked` has the rule). Then answers to eight

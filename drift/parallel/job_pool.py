@@ -16,7 +16,7 @@ class Crashed(RuntimeError):
 
 
 def require_workers(number: Any, name: str = "workers") -> None:
-    """Raise ValueError for what is no number of processes or threads, 1 to A_CORE for each core of this machine."""
+    """Raise ValueError for what is not a number of processes or threads, 1 to A_CORE for each core of this machine."""
     most = A_CORE * (os.cpu_count() or 1)
     if not (is_integer(number) and 1 <= number <= most):
         raise ValueError(f"{name} is {number!r}; give 1 or more, and at most {most} ({A_CORE} for each core).")

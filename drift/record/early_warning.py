@@ -49,7 +49,7 @@ Stop = Callable[[int, Mapping[str, float]], str | None]
 
 
 def stop_test(stop: Stop | str | None, rounds: int | None) -> Stop | None:
-    """What is called after each round of a training of so many rounds; None if nothing is.
+    """What is called after each round of a training of this many rounds; None if nothing is.
 
     The early warning is that of the drift alone, which has the fewest false alarms (docs/early-warning.md).
 

@@ -48,8 +48,8 @@ class Recorder:
             The attribute `stopped` and `run.json` have the reason, also when the folder is reopened with `stop`.
 
     Raises:
-        ValueError: If a policy cannot be read, rounds is no number of rounds, or the folder has another kind of run or
-            other policies.
+        ValueError: If a policy cannot be read, rounds is not a number of rounds, or the folder has another kind of run
+            or other policies.
         LookupError: If the folder is damaged.
     """
 
@@ -111,7 +111,7 @@ class Recorder:
         return self._files.next
 
     def stop_by(self, stop: Stop | str | None, rounds: int | None) -> None:
-        """Ask `stop` after each round of a training of so many rounds, first of those recorded; ValueError as above."""
+        """Ask `stop` after each round of a training of `rounds`, first of those recorded; ValueError as above."""
         loss = self._training.get("metrics", {}).get("loss", "loss")
         self._rule = StopRule(stop, rounds, loss, self.folder)
         self.stopped = self._rule.reason
@@ -175,7 +175,7 @@ class Recorder:
             The number of the round.
 
         Raises:
-            ValueError: If an argument is of another kind, a model of another layout, a global model not finite, or the
+            ValueError: If an argument has another kind, a model of another layout, a global model not finite, or the
                 first start is unknown or not where it ended.
             Busy: If another process writes the folder.
             OSError: If the disk is full; nothing is recorded then, and the call can be made again.

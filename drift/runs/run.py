@@ -39,6 +39,8 @@ if TYPE_CHECKING:  # training starts without them
 class Run(RunFiles):
     """A folder in which a run is recorded.
 
+        drift.open("runs/mine").cached(drift.coherence)  # computed once, then read
+
     Args:
         folder: Folder of the run.
         context: How its analyses are computed; no part of the run itself.
@@ -217,19 +219,19 @@ def open(
 ) -> Run:
     """The recorded run in a folder.
 
+        drift.open("runs/mine").round(-1).metrics
+
     Args:
         folder: Folder of the run.
         data: Folder of the datasets.
         task: A task that replaces the recorded one, or the text `my_code.py:make_task` of a function that returns it.
-        parts: Sample numbers (into the task's train split) of each client, where that is known: a list by number, or
-            a mapping by number or name; as many as were recorded. Clients may share samples.
+        parts: Sample numbers (into train) of each recorded client: a list, or a mapping by number or name.
         trust: Functions, MODULE:FUNCTION, that may be imported to make the model of this and of other runs.
-        metrics: Recorded names of numbers by usual name, such as {"accuracy": "test_acc"}, under which figures and
-            analyses find them too.
+        metrics: Recorded names of numbers by usual name, such as {"accuracy": "test_acc"}, for figures and analyses.
 
     Raises:
         LookupError: If the folder holds no run, its description is damaged, or it recorded no such number.
-        ValueError: If the folder is no path, or the task is none.
+        ValueError: If the folder is not a path, or the task is not one.
     """
     if not isinstance(folder, str | PathLike) or not folder:
         raise ValueError(f"the folder of a run is {folder!r}; give its path, such as 'runs/NAME'.")

@@ -39,8 +39,11 @@ def compare(
 ) -> list[Run]:
     """One run per method and seed; rounds on disk are not trained again.
 
+        runs = drift.compare("digits-shards2", methods=["fedavg", "ima"], seeds=[8, 9])
+        figures.picture("accuracy-rounds", runs)
+
     All see the same initial model, partition, cohorts and batches for a seed. A run that diverges is reported by a
-    warning; the others go on. A method that refuses the setting is left out, by a warning too.
+    warning; the others continue. A method that refuses the setting is left out, by a warning too.
 
     Args:
         source: Preset, file or experiment; its `[variants.METHOD]` apply.
@@ -135,7 +138,7 @@ def mean_of_last(run: Run, metric: str = "accuracy", last: int = 10) -> float:
     The last rounds are those by number: of a run that recorded every fifth one, two of the last ten.
 
     Raises:
-        ValueError: If `last` is no number of rounds.
+        ValueError: If `last` is not a number of rounds.
     """
     if last < 1:
         raise ValueError(f"last is {last}; give the number of rounds that are averaged, 1 or more.")

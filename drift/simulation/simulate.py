@@ -57,7 +57,10 @@ def simulate(
 ) -> Run:
     """A trained run; what is on disk already is not trained again.
 
-    The run lies in `runs/<slug>-<hash>`. Stopped at any moment and called again, it goes on and gives the
+        run = drift.simulate("digits-shards2", method="fedavg", rounds=5)
+        run.round(-1).end  # the last global model
+
+    The run lies in `runs/<slug>-<hash>`. Stopped at any moment and called again, it resumes and gives the
     same bits as if it had never been stopped.
 
     Args:
@@ -68,13 +71,13 @@ def simulate(
         progress: Called after every round.
         workers: Processes that share the clients of a round; the bits are those of one.
         cluster: Address of a Dask scheduler, such as tcp://host:8786, whose workers share them in place of these.
-        until: Stop after this many rounds; the same call without it goes on. None: train all rounds.
+        until: Stop after this many rounds; the same call without it resumes. None: train all rounds.
         stop: "early warning", or a function of (number of a round, its numbers), called after each recorded round,
             first of those on disk. A text that it returns ends the training at once, is warned of and stands in
-            `run.about["stopped"]`. The same call trains no further; without `stop` it goes on.
+            `run.about["stopped"]`. The same call trains no further; without `stop` it resumes.
 
     Raises:
-        Diverged: If nothing finite is left to go on with.
+        Diverged: If no finite model is left.
         OSError: If the run would not fit the disk, or the disk is full.
         LookupError: If a file of the run is damaged or of another run, or a round before the commit point is missing.
         RuntimeError: If another process trains the same run.

@@ -27,6 +27,9 @@ _NONE = torch.zeros(0)
 class Round:
     """One round of a run, with m clients in the cohort, d parameters and b buffers.
 
+        last = run.round(-1)
+        last.clients - last.start  # updates (m, d), if the round kept its clients
+
     Args:
         index: Round number, from 0.
         ids, sizes: Client ids and sample counts, shape (m,).

@@ -149,7 +149,7 @@ class RecordQuestions(OpenedRuns):
             round: Number of the round; negative ones count from the last.
             weights: Weight of each model: start, end, aggregate, client 3, round 12. They need not sum to one.
             split: test, train, proxy, or client 3 for the samples of that client.
-            samples: At most so many of them, selected at random; by default all.
+            samples: Largest number of samples, selected at random; by default all.
         """
         opened = self.open(run)
         if not weights or not all(math.isfinite(value) for value in weights.values()):

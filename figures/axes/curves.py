@@ -31,6 +31,8 @@ def curve(
 ) -> Axes:
     """A variable over rounds (or another dimension): one line per method, its seeds as `line_with_band` shows them.
 
+        figures.curve(drift.coherence(run), variable="mean_cosine")
+
     Args:
         ax: Axes to draw into; the current ones of pyplot by default.
         ds, variable, over: One over `over`, the dimension along the horizontal axis, perhaps `algorithm` and `seed`.

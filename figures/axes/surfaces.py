@@ -38,6 +38,9 @@ def contour(
 ) -> Axes:
     """Contour map of a plane, with its models (triangles), their mean (white cross) and its minimum (circle).
 
+        ds = run.cached(drift.round_plane, points=11)
+        figures.contour(ds, variable="error")
+
     The minimum is that of the variable, fitted below the grid (`landscape.surfaces.minimum`), with bars of one standard
     error; a note replaces it where it is at the edge of the map or cannot be located.
 

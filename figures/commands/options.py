@@ -17,7 +17,7 @@ def read_integer(kind: Any, tokens: Any) -> Any:
     """A whole number; cyclopts alone reads 2.5 as 2.
 
     Raises:
-        CoercionError: If it has a decimal point, or is no number.
+        CoercionError: If it has a decimal point, or is not a number.
     """
     if "." in tokens[0].value:
         raise CoercionError(token=tokens[0], target_type=int)

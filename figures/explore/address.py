@@ -133,7 +133,7 @@ def _mix(words: Mapping[str, str], weights: Any, gamma: Any, runs: OpenRuns) -> 
     """Weights of the clients of a run and round, as an address has them.
 
     Raises:
-        ValueError: If run and round are not known, a weight is no number, or they are those of other clients.
+        ValueError: If run and round are not known, a weight is not a number, or they are those of other clients.
     """
     if not {"look", "round"} <= words.keys():
         raise ValueError("weights belong to a run and a round; give look= and round= with them.")

@@ -26,7 +26,7 @@ def explorer(runs: Sequence[Run | str | Path] | Run | str | Path, **selection: A
 
     Raises:
         LookupError: If no run is given, one has no complete round, or the extra `explore` is not installed.
-        ValueError: If what is given is no run, or there is no such field of the selection or it does not accept the
+        ValueError: If an argument is not a run, or there is no such field of the selection or it does not accept the
             value.
     """
     inputs = list(runs) if isinstance(runs, Iterable) and not isinstance(runs, str) else [runs]

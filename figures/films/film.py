@@ -44,6 +44,8 @@ def film(
 ) -> Path:
     """Write a film of a run as GIF, MP4 or WebM, by the suffix of the file.
 
+        figures.film(run, "run.gif", rounds=3, points=5, frames=2)
+
     The plane is that of the principal components of the global models. The global model walks over it round by round,
     and the clients of each round, where they were kept, fan out to the feet of their projections. Plane, scale and
     camera stand still; the map is below the surface.

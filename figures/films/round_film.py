@@ -57,6 +57,8 @@ def film_round(
 ) -> Path:
     """Write eight seconds of one round, as GIF, MP4 or WebM by the suffix; of two runs side by side.
 
+        figures.film_round([run], "round.gif", points=5)
+
     The plane goes through the model that clients received, the new global model, and the client furthest from the line
     between both. Models are dots at the feet of their projections. Each client slides along the steps of its local
     training, which is run again from the record; where that does not give the recorded model, its way is straight and

@@ -190,6 +190,9 @@ def require_formats(formats: Sequence[str]) -> None:
 def save(figure: Figure, stem: str | Path, formats: Sequence[str] = ("pdf", "png", "svg")) -> list[Path]:
     """Write a figure as `stem`.pdf, .png, ..: with fonts, without a date, the same bytes every time.
 
+        figure = drift.round_plane(run, points=5).plot().figure
+        figures.save(figure, "plane", formats=["png"])
+
     It is laid out for the first format; the others have its panels at the same places.
 
     Args:

@@ -31,7 +31,7 @@ DOUBT = 0.05
 def loss_parts(task: Task, samples: Samples) -> tuple[Tensor | None, np.ndarray]:
     """The part of each sample (n,), the same in every call, and the shares of the parts in the mean loss.
 
-    Of one sample, and of a loss that is no mean over samples, there are no parts: None, and one share.
+    Of one sample, and of a loss that is not a mean over samples, there are no parts: None, and one share.
     """
     try:
         parts = sample_folds(len(samples), min(PARTS, len(samples)))

@@ -57,7 +57,7 @@ def report(
         points: Grid points per axis of a landscape.
         samples: Samples that landscapes, centre offset and eigenvalues are averaged over at most, selected at random,
             or "all"; the page says of how many they are a part, and their standard error.
-        figures: Names of figures (`fedscape figures list`; FILE.py:NAME for your own) that the page shows as well.
+        figures: Names of figures (`fedscape figures list`; FILE.py:NAME for your own) that the page also shows.
             None: the page is the stage alone, without tables, curves and figures.
         workers: Processes that share the work.
         task: A task in place of the recorded one, FILE.py:FUNCTION, for these processes; the runs given here have it

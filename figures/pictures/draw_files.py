@@ -43,6 +43,8 @@ def draw(
 ) -> list[Path]:
     """Draw a named figure into files: PDF, PNG, SVG, its numbers as a netCDF file and as a CSV table, and its caption.
 
+        figures.draw("norms-rounds", [run], "out/figures", formats=["pdf"])
+
     The caption is STEM.tex (\\caption and \\label), STEM.txt and, for readers who cannot see the picture, STEM.alt.txt;
     tables are also written as STEM.table.tex (booktabs), .table.md and .table.html.
     The picture and the attributes of the numbers state what is shown: methods, data, partition, seeds, rounds, samples.
@@ -51,7 +53,7 @@ def draw(
     Args:
         name: Name of the figure, as in `fedscape figures list`.
         runs: The figure draws all of them, or refuses; of `figures.gallery.AnyOf` it may draw a part. Or the
-            netCDF file of numbers that was written beside a picture of this figure: drawn again, without runs.
+            netCDF file of numbers that was written next to a picture of this figure: drawn again, without runs.
         folder: Where the files go.
         stem: What the files are called; else the figure's name.
         formats: Of the picture, of pdf, png, svg and eps.
@@ -63,7 +65,7 @@ def draw(
         Paths of the files, pictures first.
 
     Raises:
-        ValueError, LookupError: If there is no such figure, the runs do not allow it, or it cannot honour a word.
+        ValueError, LookupError: If there is no such figure, or it refuses the runs or an option of the look.
     """
     folder = Path(folder)
     os.environ.setdefault("MPLBACKEND", "Agg")
@@ -111,6 +113,9 @@ def picture(
     **options: Any,
 ) -> Figure:
     """A named figure as a figure of matplotlib, alone or as a part of another one.
+
+        figure = figures.picture("norms-rounds", [run])
+        figures.save(figure, "norms")
 
     Args:
         name, runs, options: As in `figures.draw`.
@@ -163,7 +168,7 @@ def require_options(name: str, options: Mapping[str, Any]) -> None:
 def _data(
     name: str, runs: Sequence[Run] | str | Path, words: Mapping[str, Any], options: Mapping[str, Any]
 ) -> tuple[xr.Dataset, Sequence[Run]]:
-    """Data of a figure and the runs that they are of; data that were written beside a picture come without runs.
+    """Data of a figure and the runs that they are of; data that were written next to a picture come without runs.
 
     Raises:
         ValueError: If these are of another figure, or words or options ask for other data.

@@ -68,6 +68,9 @@ def top_eigenvalues(
 ) -> xr.Dataset:
     """Extreme Hessian eigenvalues of the mean loss over a split, in eval mode; smaller means flatter.
 
+        ds = landscape.hessian(task, model, k=3)
+        ds.eigenvalue.values, ds.residual.values
+
     After the search, a product with a mixture of all vectors confirms bounds on ||H v - value v||; small values are
     measured one by one, in float64 for models that can be computed so. An eigenvalue lies within that distance. A value
     that did not converge is NaN.
@@ -91,7 +94,7 @@ def top_eigenvalues(
             units in the last place of the largest magnitude) or, for other choices than "magnitude", within the
             tolerance of a tenth of that. A value is 0, and its residual is that bound, where ||H v|| is within the
             bound; it is NaN between the two. A model in float64 has more digits.
-        max_products: Hessian-vector products of the search at most, beside those that measure values; 500 is the
+        max_products: Hessian-vector products of the search at most, without those that measure values; 500 is the
             papers' 100 iterations for each of five values.
         buffers: Floating buffers (b,) of the model; by default the model's own.
         vectors: Also return eigenvectors.
@@ -152,7 +155,7 @@ def check_loss(flat: Flat, samples: Samples, *, block: int = 256) -> None:
     """Require finite losses of all samples at the theta of `flat`, of which the loss of a block is the mean.
 
     Raises:
-        ValueError: If a loss is not finite, which names the sample; or the loss is no mean there, or none counts.
+        ValueError: If a loss is not finite, which names the sample; or the loss is not a mean there, or none counts.
     """
     if total_weight(flat.loss, samples.targets) == 0:
         none = f"none of {len(samples)} samples counts in the loss {loss_name(flat.loss)}: their labels are ignored, or"

@@ -28,6 +28,9 @@ def trace(
 ) -> xr.Dataset:
     """Trace of the Hessian of the mean loss: exactly where d products are allowed, else estimated by Hutch++.
 
+        ds = landscape.trace(task, model)
+        float(ds.trace), float(ds.standard_error)
+
     A third of the products find a basis Q of the largest eigenvectors, a third give tr(Q^T A Q), and the mean of
     g^T (I - Q Q^T) A (I - Q Q^T) g over the last third of random signs g estimates the rest.
 

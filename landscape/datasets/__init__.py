@@ -32,6 +32,9 @@ def describe(name: str) -> str:
 def open_dataset(name: str, *, data: Path | str | None = None, scale: str = "default", **options: Any) -> Dataset:
     """A dataset with float32 inputs, ready for training.
 
+        digits = landscape.open_dataset("digits")
+        digits.train.inputs.shape, digits.test.targets
+
     Args:
         name: File name of the plug-in, an entry point, or FILE.py:FUNCTION or module:FUNCTION of a user, called like
             the `load` of a plug-in.

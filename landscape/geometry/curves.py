@@ -90,6 +90,9 @@ def connecting_curve(
 ) -> Curve:
     """A curve from a to b whose inner points were trained on the expected loss, t uniform in [0, 1].
 
+        curve = landscape.connecting_curve(task, a, b, steps=100)
+        landscape.along(task, curve).plot()
+
     Every step draws one t and one minibatch; the inner points j move by Adam along c_j(t) dL/dtheta. They start on
     the straight line; the rate is constant for half the steps, falls linearly to a hundredth until 0.9 of them and
     stays there (as in the published code, which uses SGD). The model is in train mode, as in ordinary training.

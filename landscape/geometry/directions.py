@@ -51,6 +51,9 @@ def random_plane(
 ) -> Sweep:
     """The models theta + alpha d1 + beta d2 along two filter-normalised random directions.
 
+        sweep = landscape.random_plane(task, model, points=11, radius=0.5)
+        landscape.surface(task, sweep).plot()
+
     Coordinates are in filter norms: at alpha = 1 every filter has moved by its own norm.
 
     Source: Li et al. 2018, section 4.

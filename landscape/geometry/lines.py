@@ -24,6 +24,9 @@ def line(
 ) -> Sweep:
     """The models (1 - t) a + t b, dimension t, marked at both models and at their mean.
 
+        ds = landscape.surface(task, landscape.line(a, b, points=21))
+        ds.loss.sel(t=0.5, method="nearest")
+
     In the notation of the paper, L(beta w1 + (1 - beta) w2), t is beta for a = w2 and b = w1. The defaults go past
     both models so that the walls show.
 

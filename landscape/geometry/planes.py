@@ -34,6 +34,9 @@ def plane(
 ) -> Sweep:
     """The models w1 + alpha u/|u| + beta v/|v| on a grid around three models, marked at these and at their mean.
 
+        sweep = landscape.plane(a, b, c, points=21)
+        landscape.surface(task, sweep).plot()
+
     u = w2 - w1, v = (w3 - w1) - <w3 - w1, u> u / |u|^2. Distances on the plane are distances between parameters:
     w1 = (0, 0), w2 = (|u|, 0), w3 = (<w3 - w1, u>/|u|, |v|). The paper prints u/|u|^2 and v/|v|^2, which would not be
     isometric; unit vectors are used. For models that are collinear up to rounding (`ROUNDING`), v is a random direction

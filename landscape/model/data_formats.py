@@ -47,7 +47,7 @@ def samples_from(data: Any, model: nn.Module, name: str) -> Samples:
         name: Of the split, for messages.
 
     Raises:
-        ValueError: If the data is of another kind, or its samples differ in shape; the message names the split.
+        ValueError: If the data has another kind, or its samples differ in shape; the message names the split.
     """
     if isinstance(data, Samples):
         return data

@@ -57,7 +57,7 @@ def make_task(
             without running statistics) whose samples depend on each other. Needs memory for the whole split.
 
     Raises:
-        ValueError: If model, loss or data is of another kind, the model or loss is random, or the loss is no mean over
+        ValueError: If model, loss or data has another kind, the model or loss is random, or the loss is not a mean over
             samples; the message says what to do.
     """
     module = in_float32(_module(model))
@@ -92,7 +92,7 @@ def task_from(made: Any) -> Task:
         made: A `Task`, or (model, loss, samples).
 
     Raises:
-        ValueError: If the argument or the loss is of another kind.
+        ValueError: If the argument or the loss has another kind.
     """
     if isinstance(made, Task):
         return made

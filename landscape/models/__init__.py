@@ -32,6 +32,8 @@ def describe(name: str) -> str:
 def build_model(name: str, shape: tuple[int, ...], classes: int, *, seed: int, **options: Any) -> nn.Module:
     """A freshly initialised model; same seed, same bits, and the caller's random state stays as it is.
 
+        net = landscape.build_model("mlp", (1, 8, 8), 10, seed=0)
+
     Args:
         name: File name of a plug-in, an entry point, or FILE.py:NAME or module:NAME of a factory of a user, called
             like the `build` of a plug-in.

@@ -22,7 +22,7 @@ def names(package: str) -> list[str]:
 
 
 def _entries(folder: str) -> tuple[str, ...]:
-    """Entries of a folder of a package; none if it is no folder, as inside an archive."""
+    """Entries of a folder of a package; none if it is not a folder, as inside an archive."""
     try:
         return _listing(folder, os.stat(folder).st_mtime_ns)
     except OSError:

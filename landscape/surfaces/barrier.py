@@ -40,6 +40,9 @@ def barrier(
 ) -> xr.Dataset:
     """Height of the loss barrier on the straight line between two models.
 
+        ds = landscape.barrier(task, a, b)
+        float(ds.barrier)  # in nats
+
     The barrier is the largest L((1 - t) a + t b) - ((1 - t) L(a) + t L(b)) for t from 0 to 1; near zero means that
     the models are linearly mode connected. Frankle et al. subtract the mean of the two losses instead of their
     interpolation, which differs when the models are not equally good.
@@ -79,6 +82,8 @@ def pairwise_barriers(
     **options: Unpack[EvaluationOptions],
 ) -> xr.Dataset:
     """Loss barriers, as in `barrier`, between all pairs of models.
+
+        landscape.pairwise_barriers(task, [a, b, c]).barrier.values  # 3 x 3, in nats
 
     Source: Frankle et al. 2020, section 2 (the barrier); papers.md 3.5.
 

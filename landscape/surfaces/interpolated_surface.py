@@ -42,8 +42,8 @@ def interpolated_surface(
     The largest difference of both is the stated error. With 95 % confidence at most 9 % of the interpolated points are
     further off (0.91^32 = 0.05): a ridge between the lattice points is found by the random ones, a feature on a few
     points may be missed. Losses on planes through models are smooth, as averages over samples; on a surface with kinks,
-    steps or noise the lattices go on until the stated error is met, to all points if need be. Fractions, such as error
-    rates, stay between 0 and 1.
+    steps or noise the lattices continue until the stated error is met, to all points if need be. Fractions, such as
+    error rates, stay between 0 and 1.
 
     Source: radial basis functions: Wendland 2005, chapters 6 and 8.
 
@@ -70,7 +70,7 @@ def interpolated_surface(
         their share says how far.
 
     Raises:
-        ValueError: If the sweep is no full 2-D grid, a value is infinite or NaN, or the budget is below the first
+        ValueError: If the sweep is not a full 2-D grid, a value is infinite or NaN, or the budget is below the first
             lattice.
     """
     refinement = Refinement(require_plane(sweep, tolerance), tolerance, budget)

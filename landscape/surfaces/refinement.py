@@ -93,7 +93,7 @@ def require_plane(sweep: Sweep, tolerance: float) -> tuple[int, int]:
     """Shape of the grid of a sweep whose points can be interpolated.
 
     Raises:
-        ValueError: If it is no full grid of two dimensions with 5 points per axis, or the tolerance is not above 0.
+        ValueError: If it is not a full grid of two dimensions with 5 points per axis, or the tolerance is not above 0.
     """
     if len(sweep.shape) != 2 or sweep.inside is not None:
         raise ValueError(f"the sweep has dimensions {', '.join(sweep.coords)}; interpolation is for full grids of two.")

@@ -82,7 +82,7 @@ def sampled_surface(
         `<metric>_error_scale` the factor of the errors, 1 or more.
 
     Raises:
-        ValueError: If the sweep is no full 2-D grid, or the subset has too few samples or not fewer than all.
+        ValueError: If the sweep is not a full 2-D grid, or the subset has too few samples or not fewer than all.
     """
     refinement = Refinement(require_plane(sweep, tolerance), tolerance)
     evaluation = evaluation.but(**options).without("sampled_surface", "metrics", "groups", "precision")

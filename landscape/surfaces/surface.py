@@ -62,7 +62,7 @@ def surface(
             `group`. Progress counts points and marks, known ones as done. Batch statistics are stated in the
             attributes; by default they are recomputed between models (coefficients that sum to 1, or several models
             marked), and the model's own on slices around one. Where they are recomputed, marks that are models keep
-            their own (`mark_statistics`), and differ by that from the points beside them. With precision "fast" the
+            their own (`mark_statistics`), and differ by that from the points next to them. With precision "fast" the
             attributes state the largest relative difference in loss from exact values, over some points, or
             `precision_note`, why no layer changes.
 
@@ -72,8 +72,8 @@ def surface(
         for metrics with several values per sample. Cells outside the sweep are NaN.
 
     Raises:
-        ValueError: If there is no model, `known` is of another sweep or task, models and task do not match, models lack
-            their buffers, or folds are asked for beside groups.
+        ValueError: If there is no model, `known` belongs to another sweep or task, models and task do not match, models
+            lack their buffers, or folds are asked for in addition to groups.
     """
     if sweep is None:
         raise ValueError(

@@ -45,6 +45,9 @@ def evaluate(
 ) -> dict[str, Tensor]:
     """Mean metrics over a split at the models coefficients @ basis, in eval mode and without gradients.
 
+        basis = torch.stack([a, b])
+        landscape.evaluate(task, basis, [[1.0, 0.0], [0.5, 0.5]])["loss"]  # of a, and of the mean
+
     On a CPU the bits of a value depend neither on the other points, nor on chunks, nor on the number of workers (of one
     torch thread each). On a GPU points are evaluated one by one or in batches (`landscape.sweep.vmap_points`), which of
     the two is faster, and the last bits of a value may change.

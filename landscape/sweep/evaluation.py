@@ -61,7 +61,7 @@ class Evaluation:
         memory: Bytes of point models in memory; on a GPU with their activations, by default half of the free memory.
 
     Raises:
-        ValueError: If the precision is unknown, or workers, block or memory is no number above 0.
+        ValueError: If the precision is unknown, or workers, block or memory is not a number above 0.
     """
 
     split: Split = "test"

@@ -60,7 +60,7 @@ def counterfactual(
         sampling: |sampling|^2 / (m d)                        estimated by |M - D|^2 / (m d)
         client: sum over all K of |D_k - full|^2 / (K m d)    estimated by sum over the m of |D_k - D|^2 / (m^2 d)
 
-    The cohort's models are those of the record if it has their exact bits, which training again would give as well.
+    The cohort's models are those of the record if it has their exact bits, which training again would also give.
     Clients that keep state between rounds are trained with their state at that time, which outside the cohort may be
     several rounds old or missing (attribute client_state = 1); their updates then also differ from the cohort's by the
     age of the state. Clients that diverge are left out, those without samples have no weight. If the partition deals a

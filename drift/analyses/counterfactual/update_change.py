@@ -21,6 +21,9 @@ from drift.runs.run import Run
 def update_change(run: Run, *, rounds: Sequence[int] | None = None, workers: int = 1) -> xr.Dataset:
     """How much of |D_t - D_(t-1)|^2 is the sampling drift of each round, and how much the change between them.
 
+        ds = run.cached(drift.update_change, rounds=[-1])
+        ds.to_dataframe()
+
     With the cohort's mean update D, that of all clients F, and the sampling drift S = D - F of rounds t and t - 1:
 
         |D_t - D_(t-1)|^2 = |S_t|^2 + |S_(t-1)|^2 + |F_t - F_(t-1)|^2

@@ -54,7 +54,7 @@ def drift_curvature(
     samples: int = 500,
     error: float = 0.2,
 ) -> xr.Dataset:
-    """Share of each drift of a round in the k sharpest directions, and its exact cost beside the second-order one.
+    """Share of each drift of a round in the k sharpest directions, and its exact cost next to the second-order one.
 
         client    w_k - mean, for every client of the cohort with samples
         step      end - start, the server's step; from the mean or the end it is the same step once more

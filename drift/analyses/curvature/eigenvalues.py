@@ -34,6 +34,9 @@ def eigen_rounds(
 ) -> xr.Dataset:
     """Largest Hessian eigenvalues of the global model over rounds, and the ratio of the first to the k-th.
 
+        ds = run.cached(drift.eigen_rounds, rounds=[0, -1], k=2)
+        ds.eigenvalue.sel(rank=1)
+
     An eigenvalue that did not converge is NaN (see residual and converged); one not told from 0 is 0, without ratio.
 
     Source: FedLAW paper, Fig. 10.
@@ -42,7 +45,7 @@ def eigen_rounds(
         run: Run to analyse.
         rounds, k: Rounds of the global models, by default five, evenly spaced; number of eigenvalues per round.
         split: Samples that the Hessian is averaged over.
-        samples: At most so many of them, as in `round_plane`; by default all.
+        samples: Largest number of samples, as in `round_plane`; by default all.
         tolerance: Bound on the relative residual, as in `landscape.top_eigenvalues`.
         which: "magnitude", "largest", "smallest" or "both", as in `landscape.top_eigenvalues`.
         curvature: "hessian" or "gauss_newton".

@@ -73,7 +73,7 @@ def decomposition(
         rounds: Rounds, negative ones from the last that kept its clients; by default all that did (in every run).
         replicates: Models of each client for the estimator local, at least 2.
         others: For the estimator runs: at least one run with another seed, better two or more, each a path or the
-            (beginning of the) name of a folder beside this run's.
+            (beginning of the) name of a folder next to this run's.
         samples_per_client: Random training samples per client, the same in every round; each represents its share of
             the client's data. On test: test samples per client of a cohort.
         outputs: Softmax probabilities, or the model's outputs as they are.

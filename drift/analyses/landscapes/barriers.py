@@ -135,7 +135,7 @@ def aligned_barrier(
 
     Raises:
         LookupError: If the models were not kept.
-        ValueError: If the models differ in layout, are no plain stacks of layers, or the clients are not in the cohort.
+        ValueError: If the models differ in layout or are not plain stacks of layers, or a client is not in the cohort.
     """
     if other is None:
         record, names, rows = round_clients(run, round, clients, 2)

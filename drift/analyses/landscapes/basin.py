@@ -47,7 +47,8 @@ def basin_rounds(
         models: "clients" for the first three of the cohort that have samples, "globals" for the global model of the
             round and the two kept before it.
         rise: Height above the lowest grid point or mean of the plane (nats) at which area and radius are taken.
-        points, margin: Grid points per axis, and the margin of the box around the models, as a fraction of its width.
+        points: Grid points per axis.
+        margin: How far the grid extends beyond the models on each side, as a fraction of the box's width.
         reach: Cells on each side of the lowest one to which the curvature is fitted.
         split: Samples that the loss is averaged over.
         folds: Number of parts of the samples that are left out in turn for offset_error.

@@ -39,9 +39,10 @@ def overlay_plane(
         run: Run to analyse.
         round: Round that kept its clients; negative counts from the last one that did.
         clients: Ids of three clients of its cohort; the first three with samples by default.
-        points, margin: Grid points per axis, and how far the box extends beyond the models.
+        points: Grid points per axis.
+        margin: How far the grid extends beyond the models on each side, as a fraction of the box's width.
         split: Samples of the common loss.
-        partial: Unfinished common loss to go on from.
+        partial: Unfinished common loss to resume.
 
     Returns:
         The variables of `round_plane`, and client_loss (client, alpha, beta) and mark_client_loss (client, mark) in

@@ -68,7 +68,7 @@ def model_map(
         models: Names of models (`drift.analyses.landscapes.named_models`), such as round 12, client 3 of round 12 or
             NAME: round 12; by default clients with samples and global models of the rounds, of this run and others.
         rounds: Rounds of these; by default the last three that kept clients, else the last three that kept globals.
-        others: Names of runs beside it, with the same model and data.
+        others: Names of runs next to it, with the same model and data.
         margin: Barrier up to which two models are joined, in the unit of the loss.
         aligned: Whether the hidden units of every model are first brought into the order nearest to the first model.
         samples: Number of samples of the map, and of every choice; at most half of the split. The others judge.

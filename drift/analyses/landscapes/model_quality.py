@@ -44,7 +44,7 @@ def scale_curve(
         round: Round of the global model; negative counts from the last one that kept it.
         low, high, points: Range of gamma and evaluations in it.
         split: Samples that loss (nats) and error (fraction) are averaged over.
-        partial: Unfinished result to go on from.
+        partial: Unfinished result to resume.
     """
     model = global_model(run, round)
     sweep = scaling(model.theta, low=low, high=high, points=points)

@@ -46,15 +46,16 @@ def models_plane(
         run: Run to analyse.
         round: Number of a round; negative ones count from the last.
         models: Three of start, end, aggregate (of the cohort, by its weights), client 3, round 12, NAME: round 12
-            (another run beside it); by default the first of the clients, or of start and end.
-        points, margin: Grid points per axis, and how far the grid extends beyond the models.
+            (another run next to it); by default the first of the clients, or of start and end.
+        points: Grid points per axis.
+        margin: How far the grid extends beyond the models on each side, as a fraction of the box's width.
         box: Part of the plane in place of that: lowest and highest alpha, lowest and highest beta.
         split: Samples: test, train, proxy, or "client 3" for what that client trains on in the round.
-        samples: At most so many of them, selected at random, the same in every call; by default all.
+        samples: Largest number of samples, selected at random, the same in every call; by default all.
         precision: "fast" multiplies in bfloat16 and states the error, as `landscape.surface` does.
         folds: Parts of the samples from which the sampling error of loss and error follows, as in `landscape.surface`;
             with folds there is no class_error. By default none.
-        partial: Unfinished result to go on from.
+        partial: Unfinished result to resume.
 
     Returns:
         Dataset with loss (alpha, beta) and error, with class_error (alpha, beta, class) where samples have classes, and

@@ -39,23 +39,28 @@ def round_plane(
 ) -> xr.Dataset:
     """Loss and error on the plane through three client models of one round.
 
+        ds = run.cached(drift.round_plane, round=-1, points=11)
+        ds.mark_loss.to_series()  # of the three clients and their mean
+        ds.plot()
+
     Source: IMA paper, section 3.2, Fig. 1.
 
     Args:
         run: Run to analyse.
         round: Round that kept its clients; negative counts from the last one that did.
         clients: Ids of three clients of its cohort; the first three with samples by default.
-        points, margin: Grid points per axis, and how far the box extends beyond the models.
+        points: Grid points per axis.
+        margin: How far the grid extends beyond the models on each side, as a fraction of the box's width.
         box: "marks" for their bounding box, "symmetric" for a square around their mean.
         tolerance: Largest accepted error of the log loss, as a share of its range, at points that are interpolated
             instead of evaluated, as in `landscape.interpolated_surface`; by default every point is evaluated.
         split: Samples that loss (nats) and error (fraction) are averaged over.
-        samples: At most so many of them, selected at random, the same in every call; by default all.
+        samples: Largest number of samples, selected at random, the same in every call; by default all.
         statistics: Of batch normalisation between the models: "recomputed" from training samples at every point (the
             default), "averaged" like the models, or "own", those of the untrained task; stated in the attributes.
         precision: "fast" multiplies in bfloat16 and states the error, as `surface` does; not with a tolerance.
         folds: Parts of the samples from which the sampling error follows, as in `landscape.surface`; by default none.
-        partial: Unfinished result to go on from.
+        partial: Unfinished result to resume.
 
     Raises:
         LookupError: If the round kept no clients.
@@ -109,6 +114,9 @@ def global_line(
 ) -> xr.Dataset:
     """Loss and error on the line from the global model of one round (t = 0) to that of another (t = 1).
 
+        ds = run.cached(drift.global_line, rounds=(0, -1))
+        ds.plot()
+
     Source: IMA paper, Fig. 5b.
 
     Args:
@@ -141,6 +149,9 @@ def average_line(
     partial: Partial | None = None,
 ) -> xr.Dataset:
     """Loss and error on the line from the last aggregate (t = 0) to the mean of the last `window` aggregates (t = 1).
+
+        ds = run.cached(drift.average_line, window=3)
+        ds.plot()
 
     Fewer are averaged if fewer successive ones were kept; the attribute `window` is their number. Aggregates are those
     before IMA's averaging; for other methods they are the global models, so that t = 1 is the model that IMA would end
@@ -195,7 +206,7 @@ def random_plane(
         points, radius: Grid points per axis, and the largest coordinate in filter norms.
         seed: Of the directions: the same for all runs of one model.
         split: Samples that loss (nats) and error (fraction) are averaged over.
-        partial: Unfinished result to go on from.
+        partial: Unfinished result to resume.
 
     Raises:
         LookupError: If the round kept no global model.

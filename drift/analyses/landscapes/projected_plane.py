@@ -44,9 +44,10 @@ def projected_plane(
         run: Run to analyse.
         round: Round that kept its clients; negative counts from the last one that did.
         clients: Ids of the three clients in the plane; the first three with samples by default.
-        points, margin: Grid points per axis, and how far the box extends beyond the feet of all models.
+        points: Grid points per axis.
+        margin: How far the grid extends beyond the feet of all models on each side, as a fraction of the box's width.
         split: Samples that loss (nats) and error (fraction) are averaged over.
-        partial: Unfinished result to go on from.
+        partial: Unfinished result to resume.
 
     Returns:
         As `round_plane`; the marks are all clients, "start" (the model they received) and "global" (the new model),
@@ -129,16 +130,19 @@ def trajectory_plane(
 ) -> xr.Dataset:
     """Loss and error on the plane of the first two principal components of the global models, which are its marks.
 
+        run.cached(drift.trajectory_plane, points=11).plot()
+
     Source: Li et al. 2018, section 7.2; the clients on it: this project.
 
     Args:
         run: Run to analyse.
         rounds: Rounds of the global models; by default at most 20, evenly spaced.
         clients: Also project the client models of those rounds that kept them; the box then contains them.
-        points, margin: Grid points per axis, and how far the box extends beyond the trajectory.
+        points: Grid points per axis.
+        margin: How far the grid extends beyond the trajectory on each side, as a fraction of the box's width.
         split: Samples that loss (nats) and error (fraction) are averaged over.
         samples, statistics, folds: As in `round_plane`.
-        partial: Unfinished result to go on from.
+        partial: Unfinished result to resume.
 
     Returns:
         The surface, with mark_round and distance (mark,), the distance of the models out of the plane; the shares of

@@ -175,7 +175,7 @@ def lowest_weights(run: Run, round: int, split: str = "test", samples: int | Non
 
     Raises:
         LookupError: If the round kept no clients.
-        ValueError: If there is no such split, one sample is selected, the loss is no mean over samples, or no finite
+        ValueError: If there is no such split, one sample is selected, the loss is not a mean over samples, or no finite
             loss is found.
     """
     record = run.round(round)

@@ -37,7 +37,8 @@ def topology_rounds(
     Args:
         run: Run to analyse.
         rounds: Rounds of the planes; by default five with three clients, evenly spaced.
-        points, margin: Grid points per axis, and the margin of the box around the models, as a fraction of its width.
+        points: Grid points per axis.
+        margin: How far the grid extends beyond the models on each side, as a fraction of the box's width.
         strides: Resolutions: every cell, every second one, and so on.
         split: Samples that the loss is averaged over.
 

@@ -52,7 +52,7 @@ def weight_simplex(
         extend: How far below 0 weights may go, such as 0.2; rounded down to whole steps.
         split: Samples that loss (nats) and error (fraction) are averaged over.
         samples, folds: As in `round_plane`.
-        partial: Unfinished result to go on from.
+        partial: Unfinished result to resume.
 
     Returns:
         Surface over alpha and beta, NaN outside the triangle; the marks are the clients, "mean", and "by size", the

@@ -19,6 +19,8 @@ from drift.runs.watched_rounds import watched_numbers
 def early_warning(run: Run, *, detectors: Family = "all", planned: int | None = None) -> xr.Dataset:
     """Statistics of the first third of the rounds against limits that healthy runs exceed in 5 % of all runs together.
 
+        drift.early_warning(run).first_alarm.to_series()
+
     The statistics are those of `drift.record.early_warning.Watch`: a round's need that round and those before it. The
     limits are fitted to healthy runs of many settings, so that the detectors of a family together give an alarm in at
     most 5 % of the runs of a new setting, once in the whole first third. What they find: docs/early-warning.md.
@@ -36,7 +38,7 @@ def early_warning(run: Run, *, detectors: Family = "all", planned: int | None = 
         in rounds, runs and settings, which the limits were fitted to, and their digest.
 
     Raises:
-        ValueError: If there is no such family of detectors, or planned is no number of rounds.
+        ValueError: If there is no such family of detectors, or planned is not a number of rounds.
     """
     number = whole_training("planned", planned) or run.experiment.rounds
     watch, rounds, rows = Watch(number, detectors), [], []

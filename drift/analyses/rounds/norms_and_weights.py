@@ -19,6 +19,8 @@ from drift.store.round_record import CLIENTS, PREVIOUS, START, STEP, Round
 def update_norms(run: Run) -> xr.Dataset:
     """Euclidean norms of models and updates in every round, from the Gram matrix.
 
+        drift.update_norms(run).to_dataframe()
+
     Args:
         run: Run to analyse.
 
@@ -122,6 +124,9 @@ def regularisation_ratio_mean(run: Run, *, window: tuple[float, float] = (0.45, 
 @analysis("round", "client", cost="record")
 def aggregation_weights(run: Run) -> xr.Dataset:
     """Shrinking factor and relative weights of the clients in every round, learned or set by data.
+
+        ds = drift.aggregation_weights(run)
+        ds.gamma.to_series(), ds.weights.sel(round=0)
 
     Source: Li et al. 2023, section 4 and appendix B, figure 14.
 

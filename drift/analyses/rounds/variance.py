@@ -157,7 +157,7 @@ def layer_drift(run: Run, *, rounds: Sequence[int] | None = None, momentum: Laye
     Args:
         run: Run to analyse.
         rounds: Rounds that kept their clients; negative ones count from the last round of the run. By default at most
-            20, evenly spaced. The round before each of them is read as well.
+            20, evenly spaced. The round before each of them is also read.
         momentum: What the update D is compared with: the "previous" mean update, or "zero".
 
     Returns:

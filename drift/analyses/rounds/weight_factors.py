@@ -41,7 +41,7 @@ def weight_factors(run: Run, *, over: str = "sum", confidence: float = 0.95) -> 
         interval from low to high, NaN where a factor or the weight is constant (interval: below four clients).
 
     Raises:
-        ValueError: If `over` is neither, or confidence is no fraction between 0 and 1.
+        ValueError: If `over` is neither, or confidence is not a fraction between 0 and 1.
     """
     if over not in ("sum", "mean"):
         raise ValueError(f'over is {over!r}; give "sum" or "mean" of the weights over rounds.')

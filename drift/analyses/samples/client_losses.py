@@ -22,6 +22,8 @@ from landscape.sweep.evaluate import evaluate
 def client_losses(run: Run, *, round: int = -1, split: str = "test", samples: int | None = None) -> xr.Dataset:
     """Loss of each client's model on a common split and on its own data, and of the global models on that data.
 
+        run.cached(drift.client_losses, round=-1).to_dataframe()
+
     Own data are those that the client trains on in the round. A client that forgets what it does not hold has a low
     own loss and a high common one; a global step that undoes its training has an own loss near that of the start.
 
@@ -31,7 +33,7 @@ def client_losses(run: Run, *, round: int = -1, split: str = "test", samples: in
         run: Run to analyse.
         round: Round that kept its clients; negative ones count from the last that did.
         split: Common samples.
-        samples: At most so many of them, selected at random, the same in every call; by default all. Own data are
+        samples: Largest number of samples, selected at random, the same in every call; by default all. Own data are
             taken in full.
 
     Returns:

@@ -39,7 +39,7 @@ def sample_predictions(
         number, -100 if ignored) over sample; `sample` has the numbers in the split (of a client: in train).
 
     Raises:
-        ValueError: If there is no such model or split, or the task is no classification.
+        ValueError: If there is no such model or split, or the task is not a classification.
         LookupError: If the round kept no such model.
     """
     index = run.require_round(round)

@@ -68,7 +68,7 @@ def toml_value(value: Any) -> str:
     """A value as --set takes it: texts as they stand unless they would be read as something else.
 
     Raises:
-        TypeError: If it is no number, text, or list or table of these.
+        TypeError: If it is not a number, text, or list or table of these.
     """
     if isinstance(value, str):
         return value if _is_plain_text(value) else json.dumps(value, ensure_ascii=False)
