@@ -14,14 +14,14 @@ from PIL import Image
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from _ext.facts import IMAGES, NOT_DRAWN, QUESTIONS, described, finding, is_whole, items_of, seen, split
+from _ext.facts import IMAGES, NOT_DRAWN, QUESTIONS, RECORD, described, finding, is_whole, items_of, seen, split
 
 MORE = nodes.raw("", "<details><summary>runs, cost, command</summary>", format="html")
 END = nodes.raw("", "</details>", format="html")
 """What a card keeps folded: the page is a grid of small pictures, each of which leads to the whole one."""
 
-WIDE = 1.3
-"""Width over height of a picture with panels side by side."""
+WIDE, SCENES = 1.3, ("images/surface.png",)
+"""Width over height of a picture with panels side by side, and pictures as wide that are one scene."""
 
 
 class Pictures(SphinxDirective):
@@ -31,6 +31,7 @@ class Pictures(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """The grid."""
+        self.env.note_dependency(str(RECORD))
         grid = nodes.container(classes=["gallery"])
         about = {one["name"]: one for one in described()}
         for name in QUESTIONS[self.arguments[0]]:
@@ -66,7 +67,8 @@ def link(app: Sphinx, doctree: nodes.document, page: str) -> None:
         stored = app.env.images.get(picture["uri"])
         if stored and picture["uri"].endswith((".png", ".webp")):
             with Image.open(Path(app.srcdir) / picture["uri"]) as pixels:
-                picture["classes"] += ["wide"] if pixels.width > WIDE * pixels.height else []
+                wide = pixels.width > WIDE * pixels.height and picture["uri"] not in SCENES
+            picture["classes"] += ["wide"] if wide else []
         if stored and not isinstance(picture.parent, nodes.reference):
             leading = nodes.reference("", "", refuri=f"{'../' * page.count('/')}{app.builder.imagedir}/{stored[1]}")
             picture.replace_self(leading)
