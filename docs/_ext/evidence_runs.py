@@ -162,7 +162,7 @@ def identical(runs: ByItem) -> str:
             pair = [one.metrics()["loss"].values[:first] for one in (run, bases[run.experiment.seed])]
             equal.append(np.array_equal(*pair, equal_nan=True))
             apart = max(apart, 100 * float(np.nanmax(np.abs(pair[0] / pair[1] - 1))))
-        words = f" (in the others losses of a round differ by up to {apart:.0f} %)" if apart else ""
+        words = f" (in the others losses of a round differ by up to {apart:.1g} %)" if apart else ""
         texts.append(f"{sum(equal)} of {len(equal)} in `{name}`{words}")
     return ", ".join(texts)
 
