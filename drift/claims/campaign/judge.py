@@ -143,8 +143,9 @@ def _of_runs(claim: Claim, every: Sequence[RecordedRun], group: Sequence[PlanIte
     A seed of which a run diverged, or lacks accuracies that the claim reads (it is in points), says so.
     """
     lost: dict[int, str] = {}
-    for run in filter(claim.takes, every):  # type: ignore[arg-type]  # files stand for runs
-        if why := without_number(run, accuracy=claim.unit == "points"):
+    for run in every:
+        taken = claim.takes(run)  # type: ignore[arg-type]  # a file stands for its run
+        if taken and (why := without_number(run, accuracy=claim.unit == "points")):
             lost[run.experiment.seed] = ", ".join(filter(None, [lost.get(run.experiment.seed), why]))
     runs = [run for run in every if not run.diverged]
     short = _short(claim, runs) if claim.instead else []
