@@ -31,12 +31,32 @@ def test_every_figure_of_the_papers_has_a_source_and_the_page_counts_them(page):
     text = (blocks.ROOT / "docs/papers.md").read_text()
     block = re.search(r"<!-- figures-of-papers -->\n(.*?)\n<!-- end -->", text, re.DOTALL)[1]
     assert block == page.page(), "python docs/_ext/paper_figures.py"
-    rows = [line[1:-1].split("|") for line in block.splitlines() if line.startswith("|")][2:]
-    captioned = [row for row in rows if row[1] == "yes"]
+    lines = [line[1:-1].split("|") for line in block.splitlines() if line.startswith("|")]
+    rows = [row for row in lines if len(row) == 5][2:]
     assert len(rows) == len(items)
-    assert f"{len(items)} figures with data: {len(captioned)} are drawn in the captioned form" in block
-    own = [row for row in captioned if row[2] != "short"]
-    assert f"Of the captioned, {len(own)} have" in block
+    by_paper = {row[0]: [list(map(int, cell.split(", "))) for cell in row[1:]] for row in lines[2:6]}
+    for paper, (figures, tables) in by_paper.items():
+        drawn = [row for row in rows if row[0].startswith(f"{paper}, ")]
+        captioned = [row for row in drawn if row[1] == "yes"]
+        own = [row for row in captioned if row[2] != "short"]
+        shown = [row for row in drawn if row[1] != "no"]
+        assert figures == [len(drawn), len(shown), len(captioned), len(own)]
+        assert tables[0] == sum(item.item.startswith("Table") for item in catalogue.load(paper.lower()).items)
+
+
+def test_a_table_is_counted_as_drawn_where_its_command_draws_it_from_the_files(page):
+    """The tables of the page and those that `figures draw --paper` finds runs for in docs/results/data."""
+    from figures.commands import _draw_papers
+
+    files = [page.records.read(path) for path in sorted(page.DATA.glob("*.json"))]
+    drawn = {
+        (paper, entry.item.item)
+        for paper in page.PAPERS
+        for entry in _draw_papers.planned(paper, files)
+        if entry.item.item.startswith("Table") and entry.runs
+    }
+    assert drawn == {(state.paper, state.item.item) for state in page.states_of_tables() if state.form != "none"}
+    assert drawn == set(page.TABLES)
 
 
 def test_a_form_needs_two_values_of_all_that_the_paper_compares(page):

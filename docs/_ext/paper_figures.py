@@ -11,21 +11,20 @@ in which those of the paper differ. Its setting is compared with the paper's in 
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
 
 from _ext.evidence import filled, table  # noqa: E402 - after the path is set
 from _ext.paper_runs import Source, experiments  # noqa: E402
-from _ext.paper_settings import ALWAYS, flat  # noqa: E402
-from _ext.paper_sources import SOURCES  # noqa: E402
+from _ext.paper_settings import ALWAYS  # noqa: E402
+from _ext.paper_sources import SOURCES, TABLES  # noqa: E402
+from _ext.paper_values import compared_keys, key_text, text_rows, value_text, values_of  # noqa: E402
 from _ext.plan import recorded  # noqa: E402
 from drift.claims.campaign import records  # noqa: E402
 from drift.config.experiment import Experiment  # noqa: E402
@@ -36,8 +35,6 @@ from figures.papers.needed import combinations  # noqa: E402
 DATA, PAGE = (ROOT / "docs" / name for name in ("results/data", "papers.md"))
 OTHERS = ("claims-of-papers",)
 """Blocks of the page that `evidence.py` fills."""
-OF_SETTINGS = ("task.dataset", "task.model", "clients.number", "clients.partition.name")
-"""What tells the settings of an item with several."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +68,7 @@ class State:
             return ""
         if not self.differs:
             return "paper's"
-        names = ", ".join(_key(name) for name in self.differs)
+        names = ", ".join(key_text(name) for name in self.differs)
         return f"but for {names}" if len(self.differs) <= FEW else "short"
 
     @property
@@ -79,11 +76,12 @@ class State:
         """The command that draws it from its runs."""
         words = {**self.item.options, **self.source.options}
         named = {name: words.pop(name) for name in ("methods", "smooth") if name in words}
-        looks = "".join(f" --{name} {_text(value)}" for name, value in named.items())
-        sets = "".join(f" {name}={_text(value)}" for name, value in words.items())
+        looks = "".join(f" --{name} {value_text(value)}" for name, value in named.items())
+        sets = "".join(f" {name}={value_text(value)}" for name, value in words.items())
         return f"figures draw {self.item.figure}{looks}{f' --set{sets}' * bool(sets)}"
 
 
+PAPERS = ("ima", "fedlaw", "lss", "fedeve")
 FEW = 4
 """Most values in which runs of the paper's setting differ from it."""
 
@@ -93,23 +91,37 @@ def states() -> tuple[State, ...]:
     """Every figure of the papers, in their order."""
     return tuple(
         _state(paper, item, SOURCES[paper, item.item])
-        for paper in ("ima", "fedlaw", "lss", "fedeve")
+        for paper in PAPERS
         for item in catalogue.load(paper).items
         if item.item.startswith("Fig")
     )
 
 
-def page() -> str:
-    """The count and the table of docs/papers.md."""
-    every = states()
-    count = {form: sum(state.form == form for state in every) for form in ("captioned", "other", "none")}
-    own = sum(state.form == "captioned" and state.setting != "short" for state in every)
-    verb = "is" if count["none"] == 1 else "are"
-    text = (
-        f"{len(every)} figures with data: {count['captioned']} are drawn in the captioned form, {count['other']} in "
-        f"another form, {count['none']} {verb} not drawn. Of the captioned, {own} have the paper's "
-        f"setting but for at most {FEW} values."
+@cache
+def states_of_tables() -> tuple[State, ...]:
+    """Every table of the papers."""
+    return tuple(
+        _state(paper, item, TABLES.get((paper, item.item), Source()))
+        for paper in PAPERS
+        for item in catalogue.load(paper).items
+        if item.item.startswith("Table")
     )
+
+
+def counts(some: Sequence[State]) -> tuple[int, int, int, int]:
+    """Number of items, of those drawn, of these in the captioned form, and of these with the paper's setting."""
+    in_form = [state for state in some if state.form == "captioned"]
+    own = sum(state.setting != "short" for state in in_form)
+    return len(some), sum(state.form != "none" for state in some), len(in_form), own
+
+
+def page() -> str:
+    """The counts and the table of docs/papers.md."""
+    every = states()
+    text = f"Items with data. The last number is of those with the paper's setting but for at most {FEW} values."
+    numbers = [(written(paper), *(_counted(kind, paper) for kind in (every, states_of_tables()))) for paper in PAPERS]
+    words = "all, drawn, as captioned, in its setting"
+    numbers_table = table(("paper", f"figures: {words}", "tables: the same"), numbers)
     rows = [
         (
             f"{written(state.paper)}, {state.item.item}",
@@ -121,7 +133,11 @@ def page() -> str:
         for state in every
     ]
     head = ("figure", "as captioned", "setting", "`fedscape figures draw`", "what is missing")
-    return f"{text}\n\n{table(head, rows)}"
+    return f"{text}\n\n{numbers_table}\n\n{table(head, rows)}"
+
+
+def _counted(some: Sequence[State], paper: str) -> str:
+    return ", ".join(map(str, counts([state for state in some if state.paper == paper])))
 
 
 def _why(state: State) -> str:
@@ -129,19 +145,21 @@ def _why(state: State) -> str:
 
 
 def _state(paper: str, item: catalogue.Item, source: Source) -> State:
-    runs, theirs = _rows(drawn(source)), _rows(_papers(item))
+    runs, theirs = text_rows(drawn(source)), text_rows(_papers(item))
     missing = [
-        f"{name} is {_text(source.options[name])}, not {_text(value)}"
+        f"{name} is {value_text(source.options[name])}, not {value_text(value)}"
         for name, value in item.options.items()
         if source.options.get(name, value) != value
     ]
-    compared = {name: _values(theirs, name) for name in _compared(item, theirs)}
-    own = {name: _values(runs, name) for name in compared}
+    compared = {name: values_of(theirs, name) for name in compared_keys(item, theirs)}
+    own = {name: values_of(runs, name) for name in compared}
     own |= {name: own[name] & compared[name] for name in own if name == "method"}  # no other method stands for one
     fewer = {name: (len(own[name]), len(values)) for name, values in compared.items()}
-    told = {name: f"{here} of {there} values of {_key(name)}" for name, (here, there) in fewer.items() if here < there}
+    told = {
+        name: f"{here} of {there} values of {key_text(name)}" for name, (here, there) in fewer.items() if here < there
+    }
     missing += [text for name, text in told.items() if fewer[name][0] < 2]
-    kept = [name for name in ALWAYS if not any(_key(name) == _key(key) for key in compared)]
+    kept = [name for name in ALWAYS if not any(key_text(name) == key_text(key) for key in compared)]
     differs = [name for name in kept if {row.get(name) for row in runs} - {row.get(name) for row in theirs}]
     few = tuple(text for name, text in told.items() if fewer[name][0] > 1)
     return State(paper, item, source, tuple(missing) if runs else (), tuple(differs), few if runs else ())
@@ -157,42 +175,6 @@ def drawn(source: Source) -> list[Experiment]:
 
 def _papers(item: catalogue.Item) -> list[Experiment]:
     return [one for setting in item.settings for one in combinations(item, setting, quick=False)]
-
-
-def _rows(experiments: Sequence[Experiment]) -> list[dict[str, str]]:
-    """Settings of experiments as text by dotted name, that of the method by its label."""
-    return [{**flat(one), "method": one.method.label} for one in experiments]
-
-
-def _compared(item: catalogue.Item, theirs: Sequence[dict[str, str]]) -> list[str]:
-    """Keys in which the paper's runs of an item differ: those that are crossed, and of its settings."""
-    crossed = {key for grid in item.grid for key in grid if key not in ("rounds", "method.base", "method.variant")}
-    keys = [*crossed, *(OF_SETTINGS if len(item.settings) > 1 else ())]
-    return [key for key in sorted(set(keys)) if len(_values(theirs, key)) > 1]
-
-
-def _values(rows: Sequence[dict[str, str]], key: str) -> set[str]:
-    """Values of a setting; a key of clients may be one of the partition."""
-    if key == "method":
-        return {row[key] for row in rows}
-    first, _, last = key.partition(".")
-    pattern = re.compile(rf"{first}\.(\w+\.)*{re.escape(last)}(\..+)?$")
-    texts = {tuple(f"{name}={value}" for name, value in row.items() if pattern.match(name)) for row in rows}
-    return {", ".join(text) for text in texts if text}
-
-
-def _key(name: str) -> str:
-    return "partition" if name == "clients.partition.name" else name.rpartition(".")[2].replace("_", " ")
-
-
-def _text(value: Any) -> str:
-    return (
-        str(value).lower()
-        if isinstance(value, bool)
-        else ",".join(map(str, value))
-        if isinstance(value, list | tuple)
-        else str(value)
-    )
 
 
 def draw(out: Path, only: Sequence[str] = ()) -> Mapping[str, str]:

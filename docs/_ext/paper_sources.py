@@ -68,3 +68,17 @@ SOURCES: dict[tuple[str, str], Source] = {
     ("fedeve", "Fig. 5"): Source(("fedeve-5",)),
     ("fedeve", "Fig. 6"): Source(("fedeve-6",)),
 }
+
+TABLES: dict[tuple[str, str], Source] = {
+    ("ima", "Table I"): Source(
+        recorded=("ima-table1-fmnist-shards2", "ima-table1-fmnist-dir01", "ima-table1-fmnist-shards2-bases")
+    ),
+    ("fedlaw", "Table 1"): Source(recorded=("fedlaw-table1-cifar10-dir1",), options={"methods": ["shrink"]}),
+    ("fedlaw", "Table 3"): Source(recorded=("fedlaw-table3-cifar10-dir01",)),
+    ("lss", "Table 1"): Source(recorded=("lss-table1-cifar10",)),
+    ("lss", "Table 6"): Source(recorded=("lss-table1-cifar10",)),
+    ("fedeve", "Table 1, FEMNIST"): Source(
+        recorded=("fedeve-table1-mnist-dir1", "fedeve-table1-mnist-dir01", "fedeve-table1-mnist-dir001")
+    ),
+}
+"""What tables are drawn from; other tables are not drawn."""

@@ -37,7 +37,7 @@ def coherence(
         colour = style.colour(name) if name is not None else style.CLIENT
         ax.plot(series["round"], mean(series, "seed"), color=colour, linewidth=0.5, alpha=0.5)
     mark_level(ax)
-    _critical_points(ds, ax)
+    _critical_points(ds, ax, variable)
     return style.name_axes(ax)
 
 
@@ -161,13 +161,13 @@ def averaged(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "error",
     return style.name_axes(ax, "averaged models", style.text(values), integers=6)
 
 
-def _critical_points(ds: xr.Dataset, ax: Axes) -> None:
+def _critical_points(ds: xr.Dataset, ax: Axes, variable: str) -> None:
     """Dotted lines at the critical points, bands over their intervals, and a title with the methods that have none."""
     level = ds["critical_low"].attrs.get("level", 0.95)
     several = ds["critical_point"].size > 1 and "seed" in ds["critical_point"].dims
     label: str | None = f"critical point{' of a seed' if several else ''}, {100 * level:g} % bootstrap interval"
     without = []
-    for name, series in split_algorithms(ds["coherence"]):
+    for name, series in split_algorithms(ds[variable]):
         colour = style.colour(name) if name is not None else style.CLIENT
         selected = ds.sel(algorithm=name) if "algorithm" in ds.dims else ds
         present = np.ravel(series.notnull().any("round"))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from figures import gallery
+from figures import gallery, papers
 from figures.papers.catalogue import Item, load
 from figures.papers.needed import SettingRuns, commands, match_runs, stand_ins
 
@@ -36,18 +36,26 @@ class PlannedItem:
     def runs(self) -> list[Run]:
         """Paired runs of the settings that are whole; in tables, whose cells stand alone, all runs; or stand-ins."""
         cells = self._in_cells
+        if self.lone_cell:
+            return [*self.stand_ins]
         shown = [setting.runs if cells else setting.paired for setting in self.settings if setting.complete or cells]
         return list({str(run.folder): run for runs in shown for run in runs}.values()) or [*self.stand_ins]
 
     @property
     def reservation(self) -> str:
         """How it is drawn, where not of all runs: of some cells of a table, or in another setting; else empty."""
-        missing = sum(setting.missing for setting in self.settings)
-        total = missing + sum(setting.matching for setting in self.settings)
-        if self._in_cells and missing:
-            return f"in part: {total - missing} of {total} cells have runs"
-        other = f"in the setting of {', '.join(self.item.measured)} (fedscape reproduce --list), not in the paper's"
-        return other if self.runs == list(self.stand_ins) else ""
+        setting = papers.reservation(self.item, self.runs)
+        matching, missing = self._combinations
+        if self._in_cells and missing and self.runs != list(self.stand_ins):
+            return "; ".join(filter(None, [f"in part: {matching} of {matching + missing} cells have runs", setting]))
+        return setting
+
+    @property
+    def lone_cell(self) -> str:
+        """Why a table is not drawn: a single one of its cells has runs; else empty."""
+        matching, missing = self._combinations
+        lone = self._in_cells and matching == 1 and missing > 0
+        return f"1 of {1 + missing} cells has runs, which compares nothing" if lone else ""
 
     @property
     def stem(self) -> str:
@@ -60,7 +68,8 @@ class PlannedItem:
         origin = {"paper": self.paper, "item": self.item.item} if self._in_cells else {}
         pictures_drawn = [setting for setting in self.settings if setting.complete or (self._in_cells and setting.runs)]
         quick = self.item.quick_options if any(setting.quick for setting in pictures_drawn) else {}
-        return {**self.item.options, **quick, **origin}
+        other = self.item.measured_options if self.runs == list(self.stand_ins) else {}
+        return {**self.item.options, **quick, **other, **origin}
 
     def missing(self, runs: str | Path) -> list[str]:
         """Commands that train what is not there, in the quick variant where there is one."""
@@ -70,6 +79,11 @@ class PlannedItem:
             if not setting.complete
             for line in commands(self.item, setting.setting, quick=setting.quick or not setting.runs, runs=runs)
         ]
+
+    @property
+    def _combinations(self) -> tuple[int, int]:
+        """Number of combinations of settings with runs and without."""
+        return sum(setting.matching for setting in self.settings), sum(setting.missing for setting in self.settings)
 
     @property
     def _in_cells(self) -> bool:

@@ -66,7 +66,9 @@ def draw_paper(
     from figures.selection.run_selection import join_names
 
     plan = planned(paper, runs, items)
-    outcomes = {entry.item.item: _draw(entry, folder, look) if entry.runs else "no runs" for entry in plan}
+    outcomes = {
+        entry.item.item: _draw(entry, folder, look) if entry.runs else entry.lone_cell or "no runs" for entry in plan
+    }
     needed = {run.folder for entry in plan for run in entry.runs}
     if others := [run.name for run in runs if run.folder not in needed]:
         why = "they belong to no item that is drawn, or other cells lack their seed"

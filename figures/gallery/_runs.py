@@ -235,7 +235,7 @@ def select_learned(runs: Sequence[Run]) -> Sequence[Run]:
     """
     return select_suited(
         runs,
-        lambda run: run.method.learns_weights or reweights(run),
+        lambda run: run.method.learns_weights or (run.folder.is_dir() and reweights(run)),  # no file has weights
         what=f"none of {len(runs)} runs learned its weights",
         command="fedscape train digits-shards2 --set method.name=fedlaw",
         why="it learned no weights",

@@ -201,6 +201,8 @@ def _note(ds: xr.Dataset, title: str, common: Sequence[str], groups: Sequence[Gr
     texts.append(what if seeds > 1 else "one seed")
     marked = {cell.mark for group in groups for cell in group.measured}
     texts += ["\n" + legend] if (legend := best_rows.meaning(marked, seeds)) else []  # in a line of its own
+    if setting := ds.attrs.get("reservation"):
+        texts.append(f"measured runs: {setting}")
     if bool(ds.quick.any()):
         texts.append("quick: small variant, not to be compared with the paper's numbers")
     return "; ".join(texts)

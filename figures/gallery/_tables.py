@@ -52,7 +52,7 @@ def tabulate(
         raise _runs.missing("no run was given", "fedscape train digits-shards2")
     over = setting_text.keys(over, () if paper else runs)
     labels, quick = _from_paper(runs, paper, item) if paper else (_in_words(runs), set())
-    if over and len(set(labels.values())) == 1:
+    if over and len(set(labels.values())) == 1 and not paper:  # printed columns have the names of settings
         labels = dict.fromkeys(labels, "")
 
     def cell(run: Run) -> tuple[str, str, int]:
@@ -74,6 +74,7 @@ def tabulate(
     ds["quick"] = ("column", quick_columns, {"long_name": "quick variant"})
     if printed:
         ds["printed"] = _printed(printed, names, columns, f"printed in the paper, {item}", 100)
+        ds.attrs["reservation"] = papers.reservation(papers.load(paper).item(item), runs)
     return _stack.name_runs(ds, runs)
 
 
@@ -161,7 +162,8 @@ def _from_paper(runs: Sequence[Run], paper: str, item: str) -> tuple[dict[Any, s
     """
     paper_item = papers.load(paper).item(item)
     matched = papers.match_runs(paper_item, runs)
-    labels = {run.folder: match.setting.label for match in matched for run in match.runs}
+    labels = {run.folder: papers.setting_of(paper_item, run).label for run in papers.stand_ins(paper_item, runs)}
+    labels |= {run.folder: match.setting.label for match in matched for run in match.runs}
     if absent := [run.name for run in runs if run.folder not in labels]:
         lines = papers.commands(paper_item, paper_item.settings[0], quick=True)
         raise _runs.missing(f"{absent[0]} is not a run of {paper_item.item} of paper {paper}", lines[-1])

@@ -10,10 +10,13 @@ from drift.runs.run import Run
 from figures.axes import curves, drifts
 from figures.gallery import _runs, _selected
 from figures.looks import style
+from figures.selection import recorded_numbers
 
 NEEDS = "runs of FedAvg and FedLAW (GWS), or of any methods, trained in one setting with two or more clients per round"
 
 COST = "seconds"
+
+_OTHERS = {"mean_cosine": ("mean cosine of updates", 0), "accuracy": ("test accuracy", None)}
 
 
 @_selected.each_run(select=_selected.preferring("fedavg", "fedlaw-gws"))
@@ -27,17 +30,18 @@ def data(run: Run, *, smooth: int = 3) -> xr.Dataset:
     if run.experiment.clients.per_round < 2:
         command = "fedscape train digits-shards2 --set clients.per_round=5"
         raise _runs.missing(f"run {run.name} has one client per round, but coherence needs two", command)
-    result = run.cached(coherence, smooth=smooth)
-    return result.assign(coherence=result["coherence"], accuracy=run.metrics()["accuracy"])
+    numbers = ("coherence", "coherence_smooth", "mean_cosine")
+    result = recorded_numbers.numbers_of_record(run, coherence, numbers, smooth=smooth)
+    return recorded_numbers.with_metric(result, run, "accuracy")
 
 
 def draw(ds: xr.Dataset) -> Figure:
     """Coherence, mean cosine between updates, and accuracy where it was recorded."""
-    has_accuracy = bool(ds.accuracy.notnull().any())
-    figure, axs = style.panels(1, 2 + has_accuracy, cell=0.2, sharex=True)
+    first, *others = recorded_numbers.present(ds, ("coherence", *_OTHERS))
+    figure, axs = style.panels(1, 1 + len(others), cell=0.2, sharex=True)
     dots = {**curves.DOTS, "markersize": 3, "markevery": max(1, ds.sizes["round"] // 8)}
-    drifts.coherence(ds, ax=axs[0, 0], **dots)
-    curves.curve(ds, ax=axs[0, 1], variable="mean_cosine", label="mean cosine of updates", level=0, **dots)
-    if has_accuracy:
-        curves.curve(ds, ax=axs[0, 2], label="test accuracy", **dots)
+    drifts.coherence(ds, ax=axs[0, 0], variable=first, **dots)
+    for ax, name in zip(axs[0, 1:], others, strict=True):
+        text, level = _OTHERS[name]
+        curves.curve(ds, ax=ax, variable=name, label=text, level=level, **dots)
     return style.key(figure, axs.flat, title=curves.band(ds))

@@ -43,7 +43,8 @@ def draw(ds: xr.Dataset) -> Figure:
     values = {name: ds.statistic.sel(detector=name) for name in ds.detector.values}
     shown = [name for name, value in values.items() if bool(value.notnull().any())]
     if absent := [f"{WORDS[name]} ({NEEDED[name]})" for name in values if name not in shown]:
-        current().remark(reason := f"no numbers in the watched rounds: {', '.join(absent)}")
+        reason = str(ds.attrs.get("caption", f"no numbers in the watched rounds: {', '.join(absent)}"))
+        current().remark(reason)
     if not shown:
         raise LookupError(reason)
     if infinite := [WORDS[name] for name in shown if bool(np.isposinf(values[name]).any())]:

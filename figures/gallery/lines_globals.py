@@ -1,5 +1,7 @@
 """Loss and error on lines between successive global models, early to late (IMA paper, Fig. 5b)."""
 
+from collections.abc import Sequence
+
 import xarray as xr
 from matplotlib.figure import Figure
 
@@ -16,7 +18,9 @@ COST = "seconds per run"
 
 
 @_selected.one_run
-def data(run: Run, *, gap: int = 1, lines: int = 4, points: int = 41) -> xr.Dataset:
+def data(
+    run: Run, *, gap: int = 1, lines: int = 4, points: int = 41, rounds: Sequence[int] | None = None
+) -> xr.Dataset:
     """loss (nats) and error (fraction) over round and t; t = 0 is that round's global model, t = 1 one `gap` later.
 
     Args:
@@ -24,14 +28,18 @@ def data(run: Run, *, gap: int = 1, lines: int = 4, points: int = 41) -> xr.Data
         gap: Kept rounds between the two ends.
         lines: How many, evenly spread over the run.
         points: Evaluations on a line.
+        rounds: Rounds at which lines start, whatever `lines`; each kept its global model, as did that `gap` later.
     """
     stored = run.kept("globals")
     if len(stored) <= gap:
         raise _runs.missing(
             f"run {run.name} kept {len(stored)} global models, but the lines need {gap + 1}", _runs.KEEP_GLOBALS
         )
-    firsts = per_round.evenly_spaced(range(len(stored) - gap), lines)
-    pairs = [(stored[index], stored[index + gap]) for index in firsts]
+    seconds = dict(zip(stored, stored[gap:], strict=False))
+    firsts = per_round.evenly_spaced([*seconds], lines) if rounds is None else list(rounds)
+    if absent := [index for index in firsts if index not in seconds]:
+        raise LookupError(f"no line of run {run.name} starts at round {absent[0]}; name rounds that kept the globals.")
+    pairs = [(first, seconds[first]) for first in firsts]
     results = [run.cached(planes.global_line, rounds=pair, points=points).drop_attrs(deep=False) for pair in pairs]
     ends = {"round": [first for first, _ in pairs], "second": ("round", [second for _, second in pairs])}
     joined = xr.concat([line[_stack.measured(line)] for line in results], "round", join="exact")

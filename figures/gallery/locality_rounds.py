@@ -8,6 +8,7 @@ from drift.runs.run import Run
 from figures.axes import curves
 from figures.gallery import _cases, _selected
 from figures.looks import style
+from figures.selection.recorded_numbers import with_metric
 
 NEEDS = "runs of any methods, trained in one setting"
 
@@ -16,12 +17,12 @@ COST = "seconds"
 
 @_selected.each_run(by=True)
 def data(run: Run) -> xr.Dataset:
-    """locality and mean_distance (parameter-space length), error (fraction), over algorithm, seed and round (and case).
+    """locality (parameter-space length) and error (fraction) over algorithm, seed and round (and case).
 
     Args:
         by: A setting whose values are shown below each other, such as local.lr_decay.
     """
-    return run.cached(locality)[["locality", "mean_distance"]].assign(error=run.metrics()["error"])
+    return with_metric(run.cached(locality)[["locality"]], run, "error")
 
 
 def draw(ds: xr.Dataset) -> Figure:

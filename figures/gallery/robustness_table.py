@@ -54,4 +54,4 @@ def _drop(run: Run, *, level: float, levels: list[float], draws: int, round: int
     if round not in run.rounds():
         return float("nan")
     drops = run.cached(noise_robustness, round=round, levels=levels, draws=draws)
-    return 100 * float(drops["drop"].sel(value=level))
+    return 100 * float(drops["drop"].sel(value=level, method="nearest", tolerance=1e-6))  # files have six digits

@@ -12,6 +12,7 @@ from drift.runs.run import Run
 from figures.axes import colour_bars, curves, weights
 from figures.gallery import _runs, _stack
 from figures.looks import style
+from figures.selection.recorded_numbers import numbers_of_record, present
 
 NEEDS = "runs of FedLAW, any variant, or another method that learns weights, trained in one setting"
 
@@ -29,7 +30,14 @@ def data(runs: Sequence[Run]) -> xr.Dataset:
 
 
 def draw(ds: xr.Dataset) -> Figure:
-    """gamma of every variant, or the balanced clients' weight where gamma stays 1; lambda of one variant and seed."""
+    """gamma of every variant, or the balanced clients' weight where gamma stays 1; lambda of one variant and seed.
+
+    Without the weights of clients gamma alone is drawn.
+    """
+    if not present(ds, ["weight_ratio"]):
+        figure, axs = style.panels(1, 1, width=style.NARROW, height=2.5)
+        curves.curve(ds, ax=axs[0, 0], variable="gamma", label=r"shrinking factor $\gamma$", level=1)
+        return style.key(figure, axs.flat, title=curves.band(ds))
     figure, axs = style.panels(1, 2, height=2.5, width_ratios=(1, 1.25))
     names = style.order(map(str, ds.algorithm.values))
     away = {name: float(abs(ds.weight_ratio.sel(algorithm=name) - 1).max()) for name in names}
@@ -54,7 +62,7 @@ def draw(ds: xr.Dataset) -> Figure:
 
 
 def _with_groups(run: Run) -> xr.Dataset:
-    ds = run.cached(aggregation_weights)
+    ds = numbers_of_record(run, aggregation_weights, ("gamma", "weights", "weight_ratio"))
     try:
         require_partition(run)
     except LookupError:  # it was imported without its partition

@@ -9,5 +9,8 @@ from figures.papers.catalogue import names as names
 from figures.papers.needed import SettingRuns as SettingRuns
 from figures.papers.needed import commands as commands
 from figures.papers.needed import match_runs as match_runs
+from figures.papers.needed import reservation as reservation
+from figures.papers.needed import setting_of as setting_of
+from figures.papers.needed import stand_ins as stand_ins
 
 __all__: list[str]

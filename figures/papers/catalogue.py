@@ -59,6 +59,7 @@ class Item(Entry):
     quick_options: dict[str, Any] = Field({}, description="of the figure where a run is of a quick variant")
     numbers: tuple[Number, ...] = ()
     measured: tuple[str, ...] = Field((), description="items of `fedscape reproduce` whose runs stand in for its own")
+    measured_options: dict[str, Any] = Field({}, description="of the figure where such runs are drawn")
 
     @model_validator(mode="before")
     @classmethod

@@ -75,6 +75,47 @@ def stand_ins(item: Item, runs: Sequence[Run]) -> tuple[Run, ...]:
     return tuple(run for run in runs if run.label in labels and campaigns.identity(run.experiment) in identities)
 
 
+def setting_of(item: Item, run: Run) -> PaperSetting:
+    """The setting of an item that a run stands in for: that with its data set, else the first."""
+    data = str(run.experiment.task.dataset)
+    same = (entry for entry in item.settings if combinations(item, entry, quick=False)[0].task.dataset == data)
+    return next(same, item.settings[0])
+
+
+def reservation(item: Item, runs: Sequence[Run]) -> str:
+    """In whose setting runs are that are drawn for an item, and in what it differs from the paper's; else empty.
+
+    Of data sets, models and numbers of rounds those are named that no run of the paper has. Quick variants, which
+    differ in more, are left out.
+    """
+    matched = {run.folder: variant.quick for variant in match_runs(item, runs) for run in variant.runs}
+    differing = ", ".join(_departures(item, [run for run in runs if not matched.get(run.folder)]))
+    if all(run.folder in matched for run in runs):
+        return differing
+    setting = f"in the setting of {', '.join(item.measured)} (fedscape reproduce --list), not in the paper's"
+    return f"{setting}: {differing}" if differing else setting
+
+
+def _departures(item: Item, runs: Sequence[Run]) -> list[str]:
+    every = [combination for setting in item.settings for combination in combinations(item, setting, quick=False)]
+    theirs, texts = list(map(_named, every)), []
+    for unit in theirs[0]:
+        usual = dict.fromkeys(names[unit] for names in theirs)
+        others = dict.fromkeys(_named(run.experiment)[unit] for run in runs)
+        if strange := [name for name in others if name not in usual]:
+            texts.append(f"{', '.join(strange)}{unit} in place of {', '.join(usual)}".replace("_", " "))
+    return texts
+
+
+def _named(experiment: Experiment) -> dict[str, str]:
+    """What is compared with the paper's runs, by the word behind its value."""
+    return {
+        "": str(experiment.task.dataset),
+        " as model": str(experiment.task.model),
+        " rounds": str(experiment.rounds),
+    }
+
+
 def commands(item: Item, setting: PaperSetting, *, quick: bool, runs: str | Path = "runs") -> list[str]:
     """The command lines that train every run of a setting; runs on disk are not trained again."""
     preset = setting.quick if quick and setting.quick else setting.experiment

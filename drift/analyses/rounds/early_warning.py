@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from math import nan
 
 import numpy as np
@@ -44,8 +45,13 @@ def early_warning(run: Run, *, detectors: Family = "all", planned: int | None = 
     watch, rounds, rows = Watch(number, detectors), [], []
     for record in run.without_models([index for index in run.rounds() if index < watch.last]):
         rounds.append(record.index)
-        rows.append(list(watch.add(record.index, watched_numbers(run, record)).values()))
-    statistic = np.array(rows, dtype=float).reshape(len(rows), len(watch.limits))
+        rows.append(watch.add(record.index, watched_numbers(run, record)))
+    return of_watch(watch, rounds, rows)
+
+
+def of_watch(watch: Watch, rounds: Sequence[int], rows: Sequence[Mapping[str, float]]) -> xr.Dataset:
+    """The result of `early_warning` from what a watch says of each of its rounds."""
+    statistic = np.array([list(row.values()) for row in rows], dtype=float).reshape(len(rows), len(watch.limits))
     limit = np.array(list(watch.limits.values()))
     alarm = np.maximum.accumulate(statistic > limit, axis=0) if len(rows) else statistic > limit
     first = [rounds[int(column.argmax())] if column.any() else nan for column in alarm.T]

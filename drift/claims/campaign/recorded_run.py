@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 import xarray as xr
 
-from drift.claims.campaign import series
+from drift.claims.campaign import derived, series
 from drift.runs import cache
 from drift.runs.context import Context
 from drift.runs.described_run import DescribedRun
@@ -129,21 +129,47 @@ class RecordedRun(DescribedRun):
             raise OSError(f"{self.path} is damaged ({what}); restore or delete it.") from reason
 
     def cached(self, analysis: Callable[..., xr.Dataset], **arguments: Any) -> xr.Dataset:
-        """The stored result of an analysis; those of Gram matrices with default options come from the series.
+        """The stored result of an analysis; some with default options come from the series (`series`, `derived`).
 
         Raises:
             LookupError: If the file holds none; the run's folder is needed then.
         """
-        key = stored_key(self, analysis, arguments)
+        name, results = analysis.__name__, self.content["results"]
         with self._sound():
-            if (stored := self.content["results"].get(key)) is not None:
-                return _dataset(stored)
+            for same in (arguments, *self._counted_back(arguments)):
+                if (stored := results.get(stored_key(self, analysis, same))) is not None:
+                    return _dataset(stored)
             usual = {name: known.default for name, known in inspect.signature(analysis).parameters.items()}
-            changed = any(usual.get(name) != value for name, value in arguments.items())
-            dataset = None if changed else series.as_analysis(self.content, analysis.__name__, _numbers)
-        if dataset is None:
-            raise LookupError(f"{self.path.name} holds no {analysis.__name__}; give the folder of run {self.name}")
-        return dataset
+            changed = {option: value for option, value in arguments.items() if usual.get(option) != value}
+            dataset = None if changed else series.as_analysis(self.content, name, _numbers)
+            numbers, losses = self._every_round(), self._losses()
+        if name in derived.DERIVED and changed.keys() <= {"detectors"}:
+            dataset = derived.DERIVED[name](self, numbers, losses, **changed)
+        if dataset is not None:
+            return dataset
+        known = name in series.ANALYSES or any(key.startswith(f"{name} ") for key in results)
+        first = (inspect.getdoc(analysis) or name).partition("\n")[0].rstrip(".")
+        what = "with these options" if known else f"({first[:1].lower()}{first[1:]})"
+        raise LookupError(f"{self.path.name} holds no {name} {what}; give the folder of run {self.name}")
+
+    def _counted_back(self, arguments: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """The arguments with -1 for the last round, where that round kept all of its models."""
+        last = self.committed - 1
+        complete = all(self.kept(what)[-1:] == [last] for what in ("globals", "clients"))
+        return [{**arguments, "round": -1}] if complete and arguments.get("round") == last else []
+
+    def _every_round(self) -> Mapping[str, np.ndarray]:
+        """Series with a number of each round, by name; none in a file with means over several rounds."""
+        if self.content["block"] > 1:
+            return {}
+        weights = self.content["results"].get("aggregation_weights {}")
+        gamma = {} if weights is None else {"gamma": _dataset(weights)["gamma"].values}
+        return {name: _numbers(values) for name, values in self.content["blocks"].items()} | gamma
+
+    def _losses(self) -> Mapping[int, float]:
+        """Test losses by the rounds at which they were measured."""
+        metrics = self.metrics()
+        return metrics["loss"].dropna("round").to_series().to_dict() if "loss" in metrics else {}
 
 
 def stored_key(run: Any, analysis: Callable[..., xr.Dataset], arguments: dict[str, Any]) -> str:

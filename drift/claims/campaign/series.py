@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from drift.analyses.per_round import ABOUT, result
 from drift.analyses.rounds.coherence import coherence
 from drift.analyses.rounds.norms_and_weights import locality, update_norms
 from drift.analyses.rounds.variance import drift_variances
@@ -142,7 +143,8 @@ def as_analysis(content: Mapping[str, Any], analysis: str, numbers: Callable[[An
     if names is None or not set(names) <= set(content["blocks"]) or not set(points) <= set(content["points"]):
         return None
     values = {name: ((), float(numbers([content["points"][name]]).astype(float)[0])) for name in points}
-    return as_blocks(content, numbers)[list(names)].assign(values).assign_attrs(block=content["block"])
+    series = as_blocks(content, numbers)[list(names)].assign(values)
+    return result(series, ABOUT[analysis], block=content["block"])
 
 
 def _is_one_minus(values: np.ndarray, accuracy: np.ndarray | None) -> bool:

@@ -24,13 +24,13 @@ from drift.claims.cross import (
     averaging_rounds,
     carried,
     change_against_drift,
+    estimate_over_exact,
     estimate_ratio,
     estimate_while_averaging,
     exact_while_averaging,
     margin_changed,
     paying_from,
     quadratic_error,
-    ratios,
     while_averaging,
 )
 from drift.claims.select_runs import of_variant, pair_effects
@@ -162,9 +162,17 @@ def test_the_ratio_of_client_drift_is_one_over_all_cohorts():
     exact = ((updates - updates.mean(0)) ** 2).sum() / (number * m * d)
     cohorts = [updates[list(one)] for one in combinations(range(number), m)]
     estimates = [((one - one.mean(0)) ** 2).sum() / (m**2 * d) for one in cohorts]
-    terms = xr.Dataset({"client_ratio": ("round", np.array(estimates) / exact), "cohort": m, "clients": number})
-    assert float(terms["client_ratio"].mean()) < 0.8
-    assert float(ratios(terms, "client").mean()) == pytest.approx(1)
+    variances = np.full(len(estimates), exact)
+    terms = xr.Dataset({"client_estimate": ("round", estimates), "client_variance": ("round", variances)})
+    terms = terms.assign(cohort=m, clients=number)
+    assert np.mean(estimates) / exact < 0.8
+    assert estimate_over_exact(terms, "client") == pytest.approx(1)
+
+
+def test_an_estimate_over_the_exact_variance_is_a_ratio_of_means_of_the_rounds_that_have_both():
+    numbers = {"sampling_estimate": [np.nan, 4.0, 8.0], "sampling_variance": [5.0, 1.0, 4.0]}
+    terms = xr.Dataset({name: ("round", values) for name, values in numbers.items()}).assign(cohort=2, clients=3)
+    assert estimate_over_exact(terms, "sampling") == pytest.approx(12 / 5)  # the mean of the ratios is 3
 
 
 @pytest.mark.parametrize(("quadratic", "error"), [([1.0, 2.0], 0.5), ([-1.5, 0.5], -1.5), ([0.0, 2.0], 0.0)])

@@ -261,15 +261,34 @@ def test_every_figure_says_its_cost():
 
 
 @pytest.mark.parametrize(
-    ("paper", "name"), [("ima", "Fig. 5c"), ("ima", "Fig. 7c"), ("fedeve", "Fig. 3b"), ("fedeve", "Fig. 4")]
+    ("paper", "name"),
+    [
+        ("ima", "Fig. 5b"),
+        ("ima", "Fig. 5c"),
+        ("ima", "Fig. 7c"),
+        ("fedlaw", "Fig. 1"),
+        ("fedeve", "Fig. 3b"),
+        ("fedeve", "Fig. 4"),
+        ("fedeve", "Table 1, FEMNIST"),
+        ("lss", "Table 1"),
+        ("lss", "Table 6"),
+    ],
 )
 def test_recorded_runs_stand_in_for_those_of_a_figure_and_it_is_said(paper, name, tmp_path):
-    files = [open_run(path) for path in sorted(DATA.glob("fed*-s0-*.json"))]
+    files = [open_run(path) for path in sorted(DATA.glob("*-s0-*.json"))]
     (entry,) = _draw_papers.planned(paper, files, [name])
     labels = {one.method.label for one in needed.combinations(entry.item, entry.item.settings[0], quick=False)}
     assert entry.runs and {run.label for run in entry.runs} <= labels
-    assert entry.reservation.startswith(f"in the setting of {entry.item.measured[0]} (fedscape reproduce")
+    names = ", ".join(entry.item.measured)
+    assert entry.reservation.startswith(f"in the setting of {names} (fedscape reproduce")
+    assert " in place of " in entry.reservation
     assert draw(entry.item.figure, gallery.AnyOf(entry.runs), tmp_path, formats=("png",), **entry.options)
+
+
+def test_a_table_with_runs_for_one_cell_compares_nothing_and_is_refused():
+    (entry,) = _draw_papers.planned("fedlaw", [open_run(path) for path in sorted(DATA.glob("*.json"))], ["Table 2"])
+    assert sum(part.matching for part in entry.settings) == 1
+    assert entry.runs == [] and entry.lone_cell == "1 of 20 cells has runs, which compares nothing"
 
 
 def test_an_item_whose_runs_are_there_takes_no_other_ones(item, tmp_path):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import figures
+from drift.analyses.landscapes.model_quality import noise_robustness
 from figures import gallery
 from figures.cli import main
 from figures.selection.open_runs import open_run
@@ -104,8 +105,8 @@ def test_means_of_blocks_are_stated_and_are_no_gains_of_rounds():
 @pytest.mark.parametrize(
     ("name", "options", "refusal"),
     [
-        ("coherence-rounds", {}, "no coherence is stored; give the run's folder"),
-        ("norms-rounds", {}, "no update_norm_mean is stored"),
+        ("coherence-rounds", {"smooth": 5}, "holds no coherence with these options"),
+        ("samples-round", {}, "holds no |not its models and data"),
         ("planes-clients", {}, "not its models and data|holds no"),
         ("labels-partition", {}, "not its models and data"),
     ],
@@ -182,3 +183,41 @@ def test_a_table_of_a_paper_is_drawn_from_files_beside_the_printed_numbers(tmp_p
         means.append(stored(run, "accuracy")[1][-10:].mean())
     np.testing.assert_allclose(ds.measured.sel(row="fedprox").dropna("seed"), means, atol=1e-4)
     assert float(ds.printed.sel(row="fedprox")) == pytest.approx(0.7978)
+
+
+def test_a_table_on_other_data_has_the_numbers_of_the_files_and_states_the_data(tmp_path, capsys):
+    """FedEve's Table 1 on MNIST, and the printed numbers of FEMNIST."""
+    asked = ("--item", "table1femnist", "--format", "png", "-o", tmp_path)
+    assert code("figures", "draw", "--paper", "fedeve", FILES, *asked) == 0
+    assert "not in the paper's: mnist in place of femnist" in capsys.readouterr().err
+    ds = netcdf_files.load(tmp_path / "fedeve-table1femnist-accuracy-table.nc")
+    assert "mnist in place of femnist" in ds.attrs["reservation"]
+    assert ds.row.values.tolist() == ["fedavg", "fedavgm", "scaffold", "fedeve"]
+    assert float(ds.printed.sel(row="fedeve", column="0.01")) == pytest.approx(0.7599)
+    for run in runs("scaffold-mnist-dirichlet-*.json"):
+        rounds, values = stored(run, "accuracy")
+        cell = {"row": "scaffold", "column": f"{run.experiment.clients.partition.concentration:g}", "seed": run.seed}
+        assert float(ds.measured.sel(cell)) == pytest.approx(values[rounds > 1489].mean(), abs=1e-6)
+
+
+def test_printed_numbers_stand_beside_one_setting_of_several(tmp_path, capsys):
+    for item, column, row, printed in (
+        ("table1", "SimpleCNN, 1", "0.95", 0.6866),
+        ("table3", "CIFAR-10 CNN, 0.1", "fedlaw", 0.6246),
+    ):
+        asked = ("--item", item, "--format", "png", "-o", tmp_path)
+        assert code("figures", "draw", "--paper", "fedlaw", FILES, *asked) == 0
+        assert "cells have runs; 60 rounds in place of 200" in capsys.readouterr().err
+        ds = netcdf_files.load(tmp_path / f"fedlaw-{item}-accuracy-table.nc")
+        assert float(ds.printed.sel(row=row, column=column)) == pytest.approx(printed)
+
+
+def test_a_result_of_the_last_round_is_that_of_round_minus_one_where_its_models_were_kept():
+    run = next(
+        run for run in runs("lss-cifar10-*.json") if any("noise_robustness" in key for key in run.content["results"])
+    )
+    levels = [4 / 255, 8 / 255]
+    last = run.cached(noise_robustness, round=-1, levels=levels, draws=3)
+    assert run.cached(noise_robustness, round=2, levels=levels, draws=3).equals(last)
+    with pytest.raises(LookupError, match="holds no noise_robustness with these options"):
+        run.cached(noise_robustness, round=1, levels=levels, draws=3)
