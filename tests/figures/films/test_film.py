@@ -61,9 +61,9 @@ def test_what_cannot_be_filmed_is_refused_in_one_line(run, tmp_path, monkeypatch
 
 def test_the_command_writes_a_film(run, fedscape):
     few = ("--rounds", 3, "--points", 3, "--frames", 1)
-    code, out, err = fedscape("figures", "film", run.folder, "-o", "f.gif", *few)
+    code, out, err = fedscape("film", run.folder, "-o", "f.gif", *few)
     assert (code, out) == (0, "f.gif\n"), err
-    code, _, err = fedscape("figures", "film", run.folder, "-o", "f.avi")
+    code, _, err = fedscape("film", run.folder, "-o", "f.avi")
     assert code == 2
     assert "the suffix says the format" in err
 
