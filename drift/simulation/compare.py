@@ -180,14 +180,16 @@ def mean_words(runs: Sequence[tuple[Sequence[int], tuple[list[float], bool]]], l
         last: Number of rounds that are averaged.
     """
     lengths = [rounds[-1] - rounds[0] + 1 if rounds else 0 for rounds, _ in runs]
-    counts, apart = [len(values) for _, (values, _) in runs], any(sparse for _, (_, sparse) in runs)
+    counts, sparse_runs = [len(values) for _, (values, _) in runs], any(sparse for _, (_, sparse) in runs)
     which = (
-        f"last {'evaluated ' * apart}round" if last == 1 else f"mean of the last {last} {'evaluated ' * apart}rounds"
+        f"last {'evaluated ' * sparse_runs}round"
+        if last == 1
+        else f"mean of the last {last} {'evaluated ' * sparse_runs}rounds"
     )
     if last == 1 or min(counts) == last:
         return which
-    if apart or min(lengths) < last:
-        same = not apart and len({*lengths}) == 1
+    if sparse_runs or min(lengths) < last:
+        same = not sparse_runs and len({*lengths}) == 1
         return f"mean of all {lengths[0]} rounds" if same else f"{which} at most"
     number = " to ".join(map(str, dict.fromkeys((min(counts), max(counts)))))
     return f"mean of the {number} evaluated among the last {last} rounds" if min(counts) else which

@@ -29,7 +29,7 @@ SECONDS = 8.0
 SLIDE, SNAP, COST = (0.1, 0.5), (0.6, 0.71), (0.75, 0.92)
 """When the clients train, when their mean is taken and when the bars fill, as shares of the film."""
 
-BARS = 0.19
+BARS = 0.2
 """Height of the lower end of the surface, below which the bars are, as a share of the picture."""
 
 COLOURS = ("#ff5d5d", "#ffd23f", "#4cc9f0", "#f78cff", "#ff9f1c", "#b8f35a")
@@ -135,7 +135,7 @@ class _Panel:
         label = f"{palette.label(relived.run.label)}, round {relived.index}"
         figure.text(self.left + 0.02, 0.93, label, fontsize=14, color=self.ink)
         identity = add_identity(xr.Dataset(), [relived.run], [relived.run], {}).attrs
-        notes = textwrap.fill("; ".join(relived.notes), int(160 * self.width))
+        notes = textwrap.fill("; ".join(relived.notes), int(200 * self.width))
         text = f"{identity['identity_data']}, {identity['identity_partition']}\n{notes}"
         figure.text(self.left + 0.02, 0.015, text, fontsize=6.5, color=self.ink, alpha=0.8, va="bottom")
 

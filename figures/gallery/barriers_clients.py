@@ -77,8 +77,8 @@ def without_barriers(ds: xr.Dataset) -> str:
     known = ds.barrier.notnull().transpose(..., "mark", "mark_other").values
     pairs = int(np.triu(known, 1).sum())
     limit = style.in_words(f"{NO_BARRIER:g}", ds.barrier)
-    told = f"no loss barrier above {limit} between any of {pairs} pairs; shown: what averaging two models gives"
-    return "\n".join(words.even_lines(told, 50 if style.is_narrow() else 200))
+    sentence = f"no loss barrier above {limit} between any of {pairs} pairs; shown: what averaging two models gives"
+    return "\n".join(words.even_lines(sentence, 50 if style.is_narrow() else 200))
 
 
 LEAST = 0.01

@@ -39,6 +39,9 @@ def test_trajectory_is_drawn_through_its_marks_in_order():
     np.testing.assert_array_equal(plane.lines[0].get_xydata(), at)
     np.testing.assert_array_equal(off.lines[0].get_xydata(), [[0, 0.1], [4, 0.2], [9, 0.3]])
     assert plane.get_xlabel() == "distance along u\n(71 % of variance)"
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == [
+        "global models, joined in the order of rounds"
+    ]
     assert {note.get_text() for note in plane.texts} == {"round 0", "round 9"}
 
 
@@ -99,6 +102,12 @@ def test_the_aligned_line_is_solid_and_barriers_are_told():
     looks = {line.get_label(): (line.get_linestyle(), line.get_ydata()[1]) for line in panel.lines}
     assert looks == {"as trained": ("--", 3.0), "aligned": ("-", 1.5)}
     assert panel.get_title() == "two clients, round 5\nbarrier 2 → 0.5 nats\ndistance 4 → 3"
+    same = ds.assign(aligned_loss=ds.loss).assign_attrs(label="two clients, round 0")
+    parts = [(part.attrs["label"], part) for part in (same, ds)]
+    figure = lines_aligned.draw(_stack.join_panels(parts).assign_attrs(split="test"))
+    assert [ax.get_title().split("\n")[0] for ax in figure.axes] == ["two clients, round 5"]
+    told = figure.legends[0].get_title().get_text()
+    assert told.replace("\n", " ") == "alignment does not change the line: two clients, round 0"
 
 
 def test_members_and_random_averages_of_a_pool_stand_in_two_columns():
