@@ -26,7 +26,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
 
 from matplotlib.figure import Figure  # noqa: E402 - the path comes first
 
-from figures.films.lit_surface import lit_surface  # noqa: E402
+from figures.axes.relief import spaced_levels  # noqa: E402
+from figures.films.lit_surface import lit_surface, scale_bar  # noqa: E402
 from figures.gallery._stack import panels  # noqa: E402
 from figures.looks import style  # noqa: E402
 from figures.pictures.draw_files import draw  # noqa: E402
@@ -85,8 +86,10 @@ def surface(path: Path) -> None:
     plane = panels(netcdf_files.load(NUMBERS / "planes-clients.nc"))[0]
     with style.context():
         figure = Figure(figsize=(7.68, 5.0))
-        ax = figure.add_axes((0, 0, 1, 1), projection="3d")
-        lit_surface(plane, ax=ax, ground="dark", fine=320)
+        ax = figure.add_axes((0, 0, 0.92, 1), projection="3d")
+        levels = spaced_levels([plane.loss], log=True)
+        lit_surface(plane, ax=ax, levels=levels, ground="dark", fine=320)
+        scale_bar(figure, plane.loss, levels, "dark", (0.9, 0.25, 0.012, 0.5))
         figure.set_facecolor(ax.get_facecolor())
         figure.savefig(path, dpi=250, metadata={"Software": None})
 

@@ -231,11 +231,11 @@ def _plain(value: Any) -> Any:
 
 
 def _complete(partial: netcdf_files.Partial) -> xr.Dataset | None:
-    stored = partial.known()
-    return stored if stored is not None and stored.attrs.get("complete") == 1 else None
+    return stored if (stored := partial.known()) is not None and stored.attrs.get("complete") == 1 else None
 
 
-_SECOND = "basin_rounds client_span coherence counterfactual density_rounds hessian_density training_cost update_change"
+_SECOND = "basin_rounds client_span coherence counterfactual density_rounds hessian_density product_gap"
+_SECOND += " training_cost update_change"
 _THIRD = dict.fromkeys(("averaging_gap", "noise_or_drift", "update_causes"), "3") | {"drift_curvature": "5"}
 REVISION = dict.fromkeys(_SECOND.split(), "2") | _THIRD | {"early_warning": f"2 {calibration()['digest']}"}
 """Revision of analyses that compute something else now; results of earlier revisions are not read."""

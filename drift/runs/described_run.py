@@ -103,9 +103,9 @@ class DescribedRun(ABC):
 
     @property
     def task_name(self) -> str:
-        """Dataset and model, such as "digits, mlp"; those of them that are known."""
-        known = [name.replace("_", " ") for name in (self.data_name, self.model_name) if name != UNKNOWN]
-        return ", ".join(known) or f"data {UNKNOWN}"
+        """Dataset and model, such as "digits, mlp"; those of them that are known, of MODULE:NAME the name."""
+        known = [name for name in (self.data_name, self.model_name) if name != UNKNOWN]
+        return ", ".join(name.rpartition(":")[2].replace("_", " ") for name in known) or f"data {UNKNOWN}"
 
     @property
     def layout(self) -> Layout:

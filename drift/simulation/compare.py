@@ -133,49 +133,69 @@ def summary(runs: Iterable[Run]) -> list[dict[str, Any]]:
 
 
 def mean_of_last(run: Run, metric: str = "accuracy", last: int = 10) -> float:
-    """Mean of a metric over those of a run's last rounds that recorded it, NaN where none did.
-
-    The last rounds are those by number: of a run that recorded every fifth one, two of the last ten.
+    """Mean of a metric over a run's last rounds that recorded it (`last_recorded`), NaN where none did.
 
     Raises:
         ValueError: If `last` is not a number of rounds.
     """
     if last < 1:
         raise ValueError(f"last is {last}; give the number of rounds that are averaged, 1 or more.")
-    recorded = _last_values(run, metric, last)
-    return float(np.mean(recorded)) if recorded else float("nan")
+    values, _ = _last_values(run, metric, last)
+    return float(np.mean(values)) if values else float("nan")
 
 
-def _last_values(run: Run, metric: str, last: int) -> list[float]:
-    indices = run.rounds()
-    rounds = run.numbers_of([index for index in indices if index > indices[-1] - last])
-    return [numbers[metric] for numbers in rounds if metric in numbers]
+def last_recorded(
+    rounds: Sequence[int], recorded: Callable[[Sequence[int]], list[float]], last: int
+) -> tuple[list[float], bool]:
+    """Numbers of the last rounds that have one, as many as `last`; and whether a later round has none.
+
+    Where fewer have one, they are those among the last rounds by number: two of ten if every fifth one has.
+
+    Args:
+        rounds: Ascending.
+        recorded: Numbers of those of some rounds that have one.
+    """
+    near = recorded([index for index in rounds if index > rounds[-1] - last])
+    values, size = near, last
+    while len(values) < last and size < len(rounds):
+        size *= 2
+        values = recorded(rounds[-size:])
+    return (values[-last:], True) if len(near) < last <= len(values) else (near, False)
+
+
+def _last_values(run: Run, metric: str, last: int) -> tuple[list[float], bool]:
+    def recorded(indices: Sequence[int]) -> list[float]:
+        return [numbers[metric] for numbers in run.numbers_of(indices) if metric in numbers]
+
+    return last_recorded(run.rounds(), recorded, last)
 
 
 def last_words(runs: Sequence[Run], last: int, metric: str = "accuracy") -> str:
     """What `mean_of_last` averages, in words."""
-    lengths = [indices[-1] - indices[0] + 1 if (indices := run.rounds()) else 0 for run in runs]
-    counted = last > 1 and min(lengths) >= last
-    return mean_words(lengths, [len(_last_values(run, metric, last)) for run in runs] if counted else [], last)
+    return mean_words([(run.rounds(), _last_values(run, metric, last)) for run in runs], last)
 
 
-def mean_words(lengths: Sequence[int], counts: Sequence[int], last: int) -> str:
+def mean_words(runs: Sequence[tuple[Sequence[int], tuple[list[float], bool]]], last: int) -> str:
     """What a mean over the last rounds averages, in words.
 
     Args:
-        lengths: Numbers of rounds from the first to the last one of each run.
-        counts: How many of the last rounds were measured, of each run; only asked where all have that many.
+        runs: Of each run its rounds, and what `last_recorded` returns.
         last: Number of rounds that are averaged.
     """
-    if last == 1:
-        return "last round"
-    if min(lengths) >= last:
-        fewest, most = min(counts), max(counts)
-        if 0 < fewest < last:
-            number = " to ".join(map(str, dict.fromkeys((fewest, most))))
-            return f"mean of the {number} measured among the last {last} rounds"
-        return f"mean of the last {last} rounds"
-    return f"mean of all {min(lengths)} rounds" if len({*lengths}) == 1 else f"mean of the last {last} rounds at most"
+    lengths = [rounds[-1] - rounds[0] + 1 if rounds else 0 for rounds, _ in runs]
+    counts, sparse_runs = [len(values) for _, (values, _) in runs], any(sparse for _, (_, sparse) in runs)
+    which = (
+        f"last {'evaluated ' * sparse_runs}round"
+        if last == 1
+        else f"mean of the last {last} {'evaluated ' * sparse_runs}rounds"
+    )
+    if last == 1 or min(counts) == last:
+        return which
+    if sparse_runs or min(lengths) < last:
+        same = not sparse_runs and len({*lengths}) == 1
+        return f"mean of all {lengths[0]} rounds" if same else f"{which} at most"
+    number = " to ".join(map(str, dict.fromkeys((min(counts), max(counts)))))
+    return f"mean of the {number} evaluated among the last {last} rounds" if min(counts) else which
 
 
 def _summary_row(group: list[Run]) -> dict[str, Any]:

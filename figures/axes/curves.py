@@ -128,7 +128,8 @@ def line_with_band(
         else:
             ax.fill_between(x, low, high, color=line.get_color(), alpha=0.18, linewidth=0)
     if kind and across == "seed":
-        drawing.remark(_TEXTS[kind].format(count=len(table)))
+        counts = (~np.isnan(table)).sum(0) if kind != "lines" else np.array([len(table)])
+        drawing.remark(_TEXTS[kind].format(count=" to ".join(map(str, dict.fromkeys((counts.min(), counts.max()))))))
         if log:
             drawing.remark("geometric on a logarithmic axis")
 

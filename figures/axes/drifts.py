@@ -117,10 +117,12 @@ def kalman_gains(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes
     groups = [values.sel(epochs=value) for value in values.epochs] if "epochs" in values.dims else [values]
     colour = np.array(to_rgb(style.colour(ds.attrs["method"]) if "method" in ds.attrs else style.CLIENT))
     width, pale = 0.8 / len(groups), np.linspace(0.4, 0.8, len(groups))
+    every = [[np.ravel(array.values) for array in group.transpose("concentration", ...)] for group in groups]
+    filled = np.array([[np.isfinite(values).any() for values in pooled] for pooled in every])
+    offsets = (np.cumsum(filled, axis=0) - (filled.sum(0) + 1) / 2) * width  # boxes of a partition around its tick
     for number, group in enumerate(groups):
-        pooled = [np.ravel(array.values) for array in group.transpose("concentration", ...)]
-        pooled = [values[np.isfinite(values)] for values in pooled]
-        positions = np.arange(len(pooled)) + (number - (len(groups) - 1) / 2) * width
+        pooled = [values[np.isfinite(values)] for values in every[number]]
+        positions = np.arange(len(pooled)) + offsets[number]
         line = {"color": "#333333", "linewidth": 0.7}
         parts: dict[str, Any] = {name: dict(line) for name in ("boxprops", "whiskerprops", "capprops")}
         parts["medianprops"] = {**line, "color": "black", "linewidth": 1.2}

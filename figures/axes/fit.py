@@ -12,6 +12,8 @@ from matplotlib.figure import Figure, FigureBase
 from matplotlib.gridspec import SubplotSpec
 from matplotlib.text import Annotation, Text
 
+from figures.looks.words import even_lines, length
+
 CELL = "cell"
 """Label (`set_gid`) of numbers in the cells of a matrix, which stay inside of them, and of the minus in their place."""
 
@@ -151,36 +153,11 @@ def _wrap(text: Text, room: float, *, tall: bool = False) -> bool:
     size = extent.height if tall else extent.width
     if size <= room:
         return False
-    longest = max(map(_length, words.split("\n")))
+    longest = max(map(length, words.split("\n")))
     most = max(6, int(longest * room / size))
-    lines = [line for paragraph in words.split("\n") for line in _even(paragraph, most)]
+    lines = [line for paragraph in words.split("\n") for line in even_lines(paragraph, most)]
     text.set_text("\n".join(lines))
     return text.get_text() != words
-
-
-def _length(line: str) -> int:
-    """Letters of a line; a formula counts without its commands and braces."""
-    plain = re.sub(r"\\[a-zA-Z]+", "x", re.sub(r"\$([^$]*)\$", lambda at: re.sub(r"[{}^_]|\\[,;]", "", at[1]), line))
-    return len(plain)
-
-
-def _even(line: str, most: int) -> list[str]:
-    """The fewest lines with this many letters at most, of nearly one length."""
-    lines = _lines(line, most)
-    while most > 1 and len(shorter := _lines(line, most := most - 1)) == len(lines) > 1:
-        lines = shorter
-    return lines
-
-
-def _lines(line: str, most: int) -> list[str]:
-    words, lines = re.findall(r"(?:\$[^$]*\$|\S)+", line), [""]
-    for word in words:
-        joined = f"{lines[-1]} {word}".strip()
-        if lines[-1] and _length(joined) > most:
-            lines.append(word)
-        else:
-            lines[-1] = joined
-    return lines
 
 
 _NUMBER, _POWER = r"[\u2212-]?[\d.]+", r"\$\\mathdefault\{10\^\{.*"

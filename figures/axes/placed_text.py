@@ -5,12 +5,20 @@ from collections.abc import Sequence
 import numpy as np
 
 
-def ticks(low: float, high: float) -> np.ndarray:
-    """Two to four round numbers between two ends."""
-    power = 10.0 ** np.floor(np.log10(high - low))
-    steps = (step * power for step in (0.1, 0.2, 0.5, 1, 2, 5))
-    step = next(step for step in steps if (high - low) / step <= 4)
+def ticks(low: float, high: float, other: float = np.inf) -> np.ndarray:
+    """Two to four round numbers between two ends, or up to seven by the step of a shorter axis of the same unit.
+
+    Args:
+        other: Length of the other axis, where both have one unit.
+    """
+    usual, shorter = _step(high - low), _step(min(other, high - low))
+    step = shorter if (high - low) / shorter <= 6 else usual
     return np.asarray(np.arange(np.ceil(low / step - 1e-9), np.floor(high / step + 1e-9) + 1) * step + 0.0)
+
+
+def _step(span: float) -> float:
+    power = 10.0 ** np.floor(np.log10(span))
+    return float(next(step for step in power * np.array([0.1, 0.2, 0.5, 1, 2, 5]) if span / step <= 4))
 
 
 def spread_names(points: np.ndarray, widths: Sequence[float], tall: float) -> np.ndarray:

@@ -140,10 +140,11 @@ def profile(
     return style.name_axes(ax, style.text(ds["t"]), style.text(values))
 
 
-def path(ds: xr.Dataset, dims: Sequence[str], ax: Axes, *, named: bool = True) -> None:
+def path(ds: xr.Dataset, dims: Sequence[str], ax: Axes, *, named: bool = True, **look: Any) -> None:
     """The marks joined in their order, as those of a trajectory; both ends named, or the first hollow."""
     x, y = (ds[f"mark_{name}"].values for name in dims)
-    ax.plot(x, y, "o-", color=style.GLOBAL, linewidth=1, markersize=3, markeredgecolor="white", markeredgewidth=0.4)
+    look = {"color": style.GLOBAL, "linewidth": 1, "markersize": 3, "markeredgecolor": "white", **look}
+    ax.plot(x, y, "o-", markeredgewidth=0.4, **look)
     if not named:
         ax.plot(x[:1], y[:1], "o", color="white", markersize=6, markeredgecolor=style.GLOBAL)
     for index in (0, -1) if named else ():

@@ -12,6 +12,7 @@ from matplotlib.colors import LogNorm
 from matplotlib.ticker import MaxNLocator, NullFormatter
 
 from figures.axes.curves import require_values
+from figures.axes.matrices import hundredths
 from figures.looks import palette, style
 
 
@@ -133,7 +134,8 @@ def correlations(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes
     """
     ax = style.axes(ax)
     for row, (r, low, high) in enumerate(zip(ds["pearson"].values, ds["low"].values, ds["high"].values, strict=True)):
-        text = "undefined" if np.isnan(r) else f"{r:.2f}" if np.isnan(low) else f"{r:.2f} [{low:.2f}, {high:.2f}]"
+        text = "undefined" if np.isnan(r) else hundredths(r)
+        text += f" [{hundredths(low)}, {hundredths(high)}]" * bool(np.isfinite(low))
         if np.isfinite(r):
             reach = None if np.isnan(low) else [[r - low], [high - r]]
             face = mpl.rcParams["axes.facecolor"] if low <= 0 <= high else "#333333"

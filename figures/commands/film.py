@@ -1,4 +1,4 @@
-"""fedscape figures film."""
+"""fedscape film."""
 
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -29,11 +29,11 @@ def film(
 
     With --round, the global model splits into the clients of that round. Each client slides along the steps of its
     training into the part of the map where its own loss is lowest, and the server combines their models. Two bars then
-    show the loss due to sampling drift and to client drift. Two runs with the same clients in that round are shown side
+    show the loss due to sampling drift and to local steps. Two runs with the same clients in that round are shown side
     by side. The film lasts eight seconds. A GIF needs Pillow, MP4 and WebM need ffmpeg: pip install 'fedscape[film]'
     installs both.
 
-    Example: `fedscape figures film fedavg-digits -o film.mp4 --round 5`
+    Example: `fedscape film fedavg-digits -o film.mp4 --round 5`
 
     Args:
         out: File to write: .gif, .mp4 or .webm.

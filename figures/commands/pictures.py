@@ -5,7 +5,6 @@ from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
-from figures.commands.film import film
 from figures.commands.look_options import LookOptions
 from figures.commands.opening import HERE, RunSource, inside_of
 from figures.commands.options import OUT, FigureName, Json, Memory, Options, RunNames, Workers, arguments, flag, several
@@ -13,7 +12,6 @@ from figures.commands.requirements import require_folder
 from figures.texts import console
 
 figures = App(name="figures", help="List named figures and draw them from runs.")
-figures.command(film)
 
 
 Paper = Annotated[

@@ -8,17 +8,16 @@ from typing import Any, cast
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure
 from mpl_toolkits.mplot3d import Axes3D
 
 from drift.analyses.landscapes.projected_plane import trajectory_plane
 from drift.analyses.per_round import evenly_spaced
 from drift.runs.run import Run
-from figures.axes.colour_bars import common_levels, norm, round_ticks
+from figures.axes.colour_bars import common_levels
 from figures.axes.relief import EDGE, MEAN, MODEL, Relief, relief
 from figures.films.encoders import require_encoder
-from figures.films.lit_surface import draw_surface, pixels, require_ground
+from figures.films.lit_surface import draw_surface, pixels, require_ground, scale_bar
 from figures.films.stage import Progress, eased, empty, require_least, still, usual_dpi, write_frames
 from figures.looks import palette, style
 from figures.selection.identity import add_identity, caption
@@ -108,11 +107,7 @@ def _canvas(plane: xr.Dataset, run: Run, levels: np.ndarray, ground: str, dpi: f
     ink = palette.GROUNDS[ground][1]
     with style.context():
         figure = empty(ground, dpi)
-        scale = ScalarMappable(norm(levels), style.sequential())
-        bar = figure.colorbar(scale, cax=figure.add_axes((0.92, 0.25, 0.012, 0.5)))
-        round_ticks(bar, levels, tall=True)
-        bar.set_label(style.text(plane.loss), color=ink)
-        bar.ax.tick_params(which="both", colors=ink)
+        scale_bar(figure, plane.loss, levels, ground, (0.92, 0.25, 0.012, 0.5))
         note = caption(add_identity(plane, [run], [run], {}))
         figure.text(0.02, 0.02, note, fontsize=6, color=ink, alpha=0.7)
         return figure, cast(Axes3D, figure.add_axes((0.0, 0.03, 0.92, 0.97), projection="3d"))

@@ -9,13 +9,18 @@ import numpy as np
 import xarray as xr
 from matplotlib import patheffects
 from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
 from matplotlib.collections import QuadMesh
 from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
 from mpl_toolkits.mplot3d import Axes3D, proj3d
 
+from figures.axes.colour_bars import norm, round_ticks
 from figures.axes.placed_text import spread_names, ticks
 from figures.axes.relief import AZIMUTH, EDGE, ELEVATION, MEAN, MODEL, Relief, relief
 from figures.looks import palette, style
+
+Box = tuple[float, float, float, float]
 
 FADED = 0.55
 """How much of the ground shines through the map below a surface."""
@@ -111,6 +116,15 @@ def lit(colours: np.ndarray, light: np.ndarray) -> np.ndarray:
     return np.asarray(2 * share * colours + (1 - 2 * share) * colours**2)
 
 
+def scale_bar(figure: Figure, values: xr.DataArray, levels: np.ndarray, ground: str, box: Box) -> None:
+    """The scale of a surface's colours and heights, in a box of the figure: left, bottom, width, height."""
+    ink = palette.GROUNDS[ground][1]
+    bar = figure.colorbar(ScalarMappable(norm(levels), style.sequential()), cax=figure.add_axes(box))
+    round_ticks(bar, levels, tall=True)
+    bar.set_label(style.text(values), color=ink)
+    bar.ax.tick_params(which="both", colors=ink)
+
+
 def flattened(ax: Axes3D, points: np.ndarray) -> np.ndarray:
     """Where the camera sees points (p, 3), in the flat units of the axes, shape (p, 2)."""
     x, y, _ = proj3d.proj_transform(*points.T, ax.get_proj())
@@ -160,10 +174,12 @@ class _Sheet(QuadMesh):
 
 
 def _models(scene: Relief, ax: Axes3D) -> None:
-    """Models as dots, and their names, which stand clear of each other."""
+    """Models as dots, on the map below too, and their names, which stand clear of each other."""
     for name, point, main in zip(scene.names, scene.places, scene.main, strict=True):
         look = {"color": MEAN if main else MODEL, "markersize": 8 if main else 6, "markeredgecolor": EDGE}
         ax.plot(*point[:, None], marker="o", linestyle="none", zorder=9 + main, label=name, clip_on=False, **look)
+        below = {**look, "markersize": 5 if main else 3.5, "zorder": 3 + main}
+        ax.plot(*point[:2, None], scene.floor, marker="o", linestyle="none", clip_on=False, **below)
     named = scene.main if scene.trail else np.ones(len(scene.names), bool)
     names = [name for name, shown in zip(scene.names, named, strict=True) if shown]
     write_names(ax, flattened(ax, scene.places[named]), names) if names else None
@@ -187,7 +203,8 @@ def _axes(scene: Relief, ax: Axes3D, ink: str) -> None:
         across = (scene.x, scene.y)[1 - axis]
         edge, away = (across[0], -np.ptp(across)) if axis == 0 else (across[-1], np.ptp(across))
         look: dict[str, Any] = {"color": ink, "va": "center", "zorder": 3}
-        for tick in ticks(grid[0], grid[-1]):
+        one_unit = all(name.startswith("distance") for name in scene.titles)
+        for tick in ticks(grid[0], grid[-1], np.ptp(across) if one_unit else np.inf):
             ax.text(
                 *_crossed(axis, tick, edge + 0.06 * away), scene.floor, f"{tick:g}", fontsize=7, ha="center", **look
             )

@@ -37,7 +37,7 @@ BASIN = 0.25
 SAME = 1e-5
 """Largest difference of a model that was trained again from the recorded one, over its largest entry."""
 
-COSTS = {"sampling": palette.TERMS["sampling"], "local": ("client drift", palette.TERMS["local"][1])}
+COSTS = {name: palette.TERMS[name] for name in ("sampling", "local")}
 """Labels and colours of the parts of the step in `drift.counterfactual` whose costs are shown.
 
 `sampling`: what the cohort differs from all clients by; `local`: what local training adds to first gradients.
@@ -162,12 +162,13 @@ class _Placed:
             _basin(interpolated(ds.alpha.values, ds.beta.values, ds.loss.values, scene.x, scene.y)) for ds in basins
         ]
         trained = [self._way(client, foot) for client, foot in zip(self.clients, self.feet[2:], strict=True)]
-        notes = ["dots: feet of the models on the plane through start, end and " + self.names[2]]
+        notes = [f"Dots: feet of the models on the plane through start, end and {self.names[2]}"]
+        notes.append("tint of a client's colour: its loss on its own samples is in the lowest quarter of the map")
         if len(self.clients) < (number := len(self.run.round(self.index).ids)):
             notes.append(f"{len(self.clients)} of {number} clients")
         again = sum(len(way) > 2 for way in trained)
-        ways = "steps of local training, run again to the recorded models" if again else "straight"
-        notes.append(f"ways: {ways}" + ("" if again in (0, len(trained)) else f" ({len(trained) - again} straight)"))
+        lines = "steps of local training, trained again" if again else "straight from start to client"
+        notes.append(f"lines: {lines}" + ("" if again in (0, len(trained)) else f" ({len(trained) - again} straight)"))
         costs, reason = self._costs()
         return RelivedRound(self.run, self.index, scene, self.clients, tuple(trained), self.feet[0], self.feet[1],
                             np.array(tints), costs, (*notes, *reason))  # fmt: skip

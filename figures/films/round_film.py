@@ -29,7 +29,7 @@ SECONDS = 8.0
 SLIDE, SNAP, COST = (0.1, 0.5), (0.6, 0.71), (0.75, 0.92)
 """When the clients train, when their mean is taken and when the bars fill, as shares of the film."""
 
-BARS = 0.19
+BARS = 0.2
 """Height of the lower end of the surface, below which the bars are, as a share of the picture."""
 
 COLOURS = ("#ff5d5d", "#ffd23f", "#4cc9f0", "#f78cff", "#ff9f1c", "#b8f35a")
@@ -39,7 +39,7 @@ CHAPTERS = (
     (0.0, "the server sends its model"),
     (SLIDE[0], "each client trains on its own data"),
     (SNAP[0], "the server combines their models"),
-    (COST[0], "what the drifts cost, of the loss"),
+    (COST[0], "loss due to sampling drift and to local steps"),
 )
 """What happens, and from when on."""
 
@@ -63,8 +63,9 @@ def film_round(
     between both. Models are dots at the feet of their projections. Each client slides along the steps of its local
     training, which is run again from the record; where that does not give the recorded model, its way is straight and
     the caption says so. Where a client's loss on its own samples is among the lowest quarter, the surface has its
-    colour. The bars are the losses that `drift.counterfactual` finds for sampling drift (`sampling`) and for client
-    drift (`local`), below zero where the part helps; without them the caption says why.
+    colour. The bars are the losses that `drift.counterfactual` finds for sampling drift (`sampling`) and for local
+    steps (`local`), below zero where the part helps, with their numbers once they are full; without them the caption
+    says why.
 
     Args:
         runs: One run that kept its clients, or two whose cohorts in the round are the same.
@@ -136,7 +137,7 @@ class _Panel:
         label = f"{palette.label(relived.run.label)}, round {relived.index}"
         figure.text(self.left + 0.02, 0.93, label, fontsize=14, color=self.ink)
         identity = add_identity(xr.Dataset(), [relived.run], [relived.run], {}).attrs
-        notes = textwrap.fill("; ".join(relived.notes), int(160 * self.width))
+        notes = textwrap.fill("; ".join(relived.notes), int(200 * self.width))
         text = f"{identity['identity_data']}, {identity['identity_partition']}\n{notes}"
         figure.text(self.left + 0.02, 0.015, text, fontsize=6.5, color=self.ink, alpha=0.8, va="bottom")
 
@@ -176,7 +177,7 @@ class _Panel:
         return pixels(self.axes, self.relived.scene.on_surface(points))
 
     def _bars(self, ax: Axes, filled: float, wide: float, tall: float) -> None:
-        """What the drifts cost, so far filled; to the left of the line where a part helps."""
+        """The costs, so far filled, and full their numbers; to the left of the line where a part helps."""
         low, high = self.reach
         unit = 0.5 * self.width * wide / (high - low)
         zero, right = (self.left + 0.3 * self.width) * wide - low * unit, (self.left + 0.82 * self.width) * wide
@@ -185,6 +186,6 @@ class _Panel:
             ax.barh(y, filled * cost * unit, 0.026 * tall, left=zero, color=colour, zorder=3)
             look: dict[str, Any] = {"color": self.ink, "fontsize": 9, "va": "center"}
             ax.text((self.left + 0.28 * self.width) * wide, y, label, ha="right", **look)
-            if filled > 0:
-                ax.text(right, y, f"{filled * cost:+.3f} nats", **look)
+            if filled == 1:
+                ax.text(right, y, f"{cost:+.3f} nats", **look)
             ax.plot([zero, zero], [y - 0.02 * tall, y + 0.02 * tall], color=self.ink, linewidth=0.8, zorder=4)

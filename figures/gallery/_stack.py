@@ -59,12 +59,14 @@ def stack_runs(runs: Sequence[Run], compute: Compute) -> xr.Dataset:
 
 
 def mark_averaging(ds: xr.Dataset, axs: Iterable[Axes]) -> None:
-    """A dotted line at the round from which IMA averages, and a remark on lines that are the same before it."""
+    """A dotted line at the round from which IMA averages, named once, and a remark on lines equal before it."""
     start, rounds = ds.attrs.get("averages_from", np.inf), ds["round"].values
     if not rounds[0] < start <= rounds[-1]:
         return
-    for ax in axs:
+    for index, ax in enumerate(axs):
         ax.axvline(start, color="#555555", linewidth=0.9, linestyle=":", zorder=1)
+        if index:
+            continue
         about: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
         about |= {"ha": "right" if 2 * start > rounds[0] + rounds[-1] else "left", "fontsize": style.small()}
         ax.annotate("IMA averages from here", (start, 1), (0, 3), **about)  # above the lines, which may go anywhere

@@ -31,8 +31,8 @@ def draw_table(ds: xr.Dataset, title: str) -> Figure:
     """A table: per column the measured numbers, the best in bold, ties in italics; next to them those of a paper.
 
     What all of several columns have in common stands above the table once. Columns that do not fit into one block form
-    another below it, with the rows that have numbers there. Numbers of five seeds or more have the 95 % t interval of
-    their mean; fewer have their standard deviation.
+    another below it, with the rows that have numbers there. All numbers have half the 95 % t interval of their mean, or
+    all their standard deviation (`figures.texts.best_rows.deviates`).
 
     Args:
         ds: As `_tables.tabulate` returns it.
@@ -122,7 +122,8 @@ class Group:
 
 def _group(ds: xr.Dataset, index: int, head: list[str]) -> Group:
     column = ds.isel(column=index)
-    measured, printed = cells(ds, column.measured, "row", str(column.column.item())), printed_cells(column)
+    measured = cells(ds, column.measured, "row", str(column.column.item()))
+    printed = printed_cells(column)
     name = "quick" if int(column.quick) else "" if head and not printed else "measured"
     return Group(head, {name: measured, **({"paper": printed} if printed else {})})
 

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
@@ -14,7 +13,7 @@ from drift.analyses.landscapes.barriers import client_barriers
 from drift.runs.run import Run
 from figures.axes import matrices, surfaces
 from figures.gallery import _runs, _selected, _stack
-from figures.looks import style
+from figures.looks import style, words
 
 NEEDS = "one run that kept the clients of a round with two clients or more"
 
@@ -77,7 +76,9 @@ def without_barriers(ds: xr.Dataset) -> str:
     """The sentence in place of matrices of zeros."""
     known = ds.barrier.notnull().transpose(..., "mark", "mark_other").values
     pairs = int(np.triu(known, 1).sum())
-    return f"no loss barrier above {style.in_words(f'{NO_BARRIER:g}', ds.barrier)} between any of {pairs} pairs"
+    limit = style.in_words(f"{NO_BARRIER:g}", ds.barrier)
+    sentence = f"no loss barrier above {limit} between any of {pairs} pairs; shown: what averaging two models gives"
+    return "\n".join(words.even_lines(sentence, 50 if style.is_narrow() else 200))
 
 
 LEAST = 0.01
@@ -85,14 +86,13 @@ LEAST = 0.01
 
 
 def looks(ds: xr.Dataset) -> dict[str, dict[str, Any]]:
-    """Colours of barriers, from 0 on, and of midpoints: the darker, the higher; on both sides of 0 with both signs."""
+    """Colours of barriers, from 0 on, and of midpoints, as on a map of the loss; on both sides of 0 with both signs."""
     low, high = float(ds.midpoint.min()), float(ds.midpoint.max())
     reach = max(-low, high, LEAST)
     both = low < -NO_BARRIER and high > NO_BARRIER
     ends = {"low": -reach if low < -NO_BARRIER else 0.0, "high": reach if both or low >= -NO_BARRIER else 0.0}
-    dark = {"cmap": mpl.colormaps[style.sequential()].reversed()}
-    midpoint = {"cmap": style.SIGNED} if both else dark
-    return {"barrier": {**dark, "high": max(float(ds.barrier.max()), LEAST)}, "midpoint": {**midpoint, **ends}}
+    midpoint = {"cmap": style.SIGNED} if both else {}
+    return {"barrier": {"high": max(float(ds.barrier.max()), LEAST)}, "midpoint": {**midpoint, **ends}}
 
 
 def matrix(ds: xr.Dataset, variable: str, ax: Axes, look: dict[str, Any]) -> AxesImage:

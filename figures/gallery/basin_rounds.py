@@ -54,8 +54,8 @@ def data(
 def draw(ds: xr.Dataset) -> Figure:
     """Six statistics, one line per method; bars at the offset are standard errors, of the mean over seeds.
 
-    Where no line between the models climbs, the title says so, and the panel shows it on the scale of the rise. Scales
-    of more than a factor of 20 are logarithmic, so that no method hides the others.
+    Where no line between the models climbs, the title says so in place of a panel. Scales of more than a factor of 20
+    are logarithmic, so that no method hides the others.
     """
     unit = str(ds.climb.attrs.get("units", "1")).removeprefix("1")
     rise = f"{ds.attrs['rise']:g} {unit}".strip()
@@ -67,8 +67,14 @@ def draw(ds: xr.Dataset) -> Figure:
         "area": f"area within {rise} of the minimum",
         "curvature": "curvature at the minimum",
     }
+    note = ""
+    if float(abs(ds.climb).max()) <= NO_CLIMB:
+        del labels["climb"]
+        note = f"no line between the models climbs by more than {NO_CLIMB:g} {unit}".rstrip()
     figure, axs = style.panels(2, 3, height=4.0, stacked=2, cell=0.75)
-    for ax, variable in zip(axs.flat, labels, strict=True):
+    for ax in axs.flat[len(labels) :]:
+        ax.set_axis_off()
+    for ax, variable in zip(axs.flat, labels, strict=False):
         log = variable in ("area", "curvature") or _spans(ds[variable])
         if variable == "offset":
             _offsets(ds, ax)
@@ -76,10 +82,6 @@ def draw(ds: xr.Dataset) -> Figure:
             positive = bool((ds[variable].fillna(1) > 0).all())
             curves.curve(ds, ax=ax, variable=variable, marker="o", markersize=2.5, log=log and positive)
         style.name_axes(ax, "round", labels[variable])
-    note = ""
-    if float(abs(ds.climb).max()) <= NO_CLIMB:
-        axs[0, 0].set_ylim(-0.05 * ds.attrs["rise"], ds.attrs["rise"])
-        note = f"no line between the models climbs by more than {NO_CLIMB:g} {unit}".rstrip()
     return style.key(figure, axs.flat, title="; ".join(filter(None, (note, curves.band(ds)))))
 
 

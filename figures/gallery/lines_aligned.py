@@ -50,10 +50,17 @@ def data(
 
 
 def draw(ds: xr.Dataset) -> Figure:
-    """A panel per pair: the line as it is dashed, the aligned one solid; barriers and distances above."""
-    figure, (row,) = style.panels(1, ds.sizes["panel"], height=2.6)
+    """A panel per pair: the line as it is dashed, the aligned one solid; barriers and distances above.
+
+    Pairs whose lines coincide are named in place of a panel, unless all coincide.
+    """
+    panels = _stack.panels(ds)
+    same = [str(panel.attrs["label"]) for panel in panels if _coincide(panel)]
+    note_of_same = f"alignment does not change the line: {'; '.join(same)}" if 0 < len(same) < len(panels) else None
+    panels = [panel for panel in panels if not (note_of_same and _coincide(panel))]
+    figure, (row,) = style.panels(1, len(panels), width=style.NARROW if len(panels) == 1 else style.WIDE, height=2.6)
     before, after = style.steps(2)
-    for panel, ax in zip(_stack.panels(ds), row, strict=True):
+    for panel, ax in zip(panels, row, strict=True):
         ax.plot(panel.t, panel.aligned_loss, color=after, linewidth=2.2, label="aligned")
         ax.plot(panel.t, panel.loss, "--", color=before, label="as trained")
         ax.set_xlabel("t")
@@ -66,4 +73,10 @@ def draw(ds: xr.Dataset) -> Figure:
         ax.xaxis.set_major_locator(MaxNLocator(5))
     for ax in row:
         ax.set_ylabel(style.with_unit(f"{ds.attrs['split']} loss", ds.loss))
-    return style.key(figure, row)
+    return style.key(figure, row, title=note_of_same)
+
+
+def _coincide(panel: xr.Dataset) -> bool:
+    """Whether both lines are one, to a thousandth of their range."""
+    reach = 1e-3 * float(panel.loss.max() - panel.loss.min())
+    return bool((abs(panel.loss - panel.aligned_loss) <= reach).all())

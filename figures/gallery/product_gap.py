@@ -17,7 +17,7 @@ COST = "seconds per run"
 _SHOWN = {
     "relative": "gap over the mean product [%]",
     "of_step": "gap over the round's step [%]",
-    "missed": "server's distance to the mean product",
+    "missed_of_step": "missed by the server, over the round's step [%]",
 }
 
 
@@ -30,10 +30,9 @@ _SHOWN = {
     )
 )
 def data(run: Run) -> xr.Dataset:
-    """relative and of_step (percent) and missed (weight-space length) over algorithm, seed and round."""
+    """relative, of_step and missed_of_step (percent) over algorithm, seed and round."""
     ds = run.cached(product_gap)[list(_SHOWN)]
-    percent = {name: (100 * ds[name]).assign_attrs(ds[name].attrs, units="%") for name in ("relative", "of_step")}
-    return ds.assign(percent)
+    return ds.assign({name: (100 * values).assign_attrs(values.attrs, units="%") for name, values in ds.items()})
 
 
 def draw(ds: xr.Dataset) -> Figure:

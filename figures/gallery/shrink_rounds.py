@@ -13,6 +13,7 @@ from figures.gallery import _runs, _stack
 from figures.looks import style
 from figures.selection.groups import largest_group
 from figures.selection.run_selection import settings_key
+from figures.selection.sampling_error import over_last_rounds
 
 NEEDS = "runs of shrink with two factors gamma or more, trained in one setting"
 
@@ -40,7 +41,7 @@ def data(runs: Sequence[Run], *, last: int = 10) -> xr.Dataset:
         _stack.accuracies(selected), {"factor": factors, "seed": seeds}, *_stack.ACCURACY, "round"
     )
     ds = array.to_dataset(name="accuracy")
-    ds["late"] = ds.accuracy.isel(round=slice(-last, None)).mean("round", keep_attrs=True)
+    ds["late"] = over_last_rounds(ds.accuracy, last).assign_attrs(ds.accuracy.attrs)
     ds.factor.attrs.update(long_name=r"shrinking factor $\gamma$", units="1")
     shown = list(selected.values())
     return _stack.name_runs(ds, shown).assign_attrs(last=last, rounds=last_words(shown, last))

@@ -53,9 +53,12 @@ def draw(ds: xr.Dataset) -> Figure:
     if float(abs(ds.climb).max()) <= NO_CLIMB:
         del labels["climb"]
         about += [f"no line between two clients climbs by more than {NO_CLIMB:g} nats"]
-    figure, axs = style.panels(len(labels) // 2, 3 if len(labels) == 3 else 2)
+    if int(single[0]) == int(count):  # one minimum has no saddle
+        del labels["minima"], labels["smad"]
+    figure, axs = style.panels(2 if len(labels) == 4 else 1, {4: 2}.get(len(labels), len(labels)))
     curves.row(ds.isel(value=0), axs.flat, labels, **curves.DOTS)
     for ax in axs.flat:
         ax.set_ylim(bottom=min(0.0, ax.get_ylim()[0]))
-    axs[0, 0].yaxis.set_major_locator(MaxNLocator(4, integer=True))
+    if "minima" in labels:
+        axs[0, 0].yaxis.set_major_locator(MaxNLocator(4, integer=True))
     return style.key(figure, axs.flat, title="; ".join(filter(None, [*about, curves.band(ds)])))

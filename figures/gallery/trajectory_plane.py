@@ -58,4 +58,4 @@ def _path(ds: xr.Dataset, ax: Axes) -> None:
     if "client_alpha" in ds:
         clients = ds.client_alpha.values.ravel(), ds.client_beta.values.ravel()
         ax.scatter(*clients, s=8, color="white", edgecolors="black", linewidths=0.3, zorder=2, label="client")
-    surfaces.path(ds, ("alpha", "beta"), ax)
+    surfaces.path(ds, ("alpha", "beta"), ax, label="global models, joined in the order of rounds")

@@ -47,7 +47,7 @@ def data(
     names = [_name(run) for run, _ in usable]
     for pool in _pools(usable):
         results.append(pooled_factors([rows for _, rows in pool], confidence=confidence)[columns])
-        names.append(f"{len(pool)} runs on {pool[0][0].experiment.task.dataset} pooled")
+        names.append(f"{len(pool)} runs on {pool[0][0].data_name.replace('_', ' ')} pooled")
     joined = xr.concat([rows.drop_attrs(deep=False) for rows in results], "sample", join="exact")
     joined = joined.assign_coords(name=("sample", names))
     if paper:
@@ -97,4 +97,4 @@ def _pools(usable: Sequence[tuple[Run, xr.Dataset]]) -> list[list[tuple[Run, xr.
 
 def _name(run: Run) -> str:
     spec = run.experiment
-    return f"{style.label(run.label)}, {spec.task.dataset}, E = {spec.local.epochs}, seed {spec.seed}"
+    return f"{style.label(run.label)}, {run.data_name.replace('_', ' ')}, E = {spec.local.epochs}, seed {spec.seed}"

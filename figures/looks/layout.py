@@ -2,7 +2,6 @@
 
 import io
 import math
-import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
@@ -17,6 +16,7 @@ from matplotlib.transforms import Bbox
 from figures.looks import look
 from figures.looks.look_values import WIDTHS
 from figures.looks.matplotlib_style import context, small
+from figures.looks.words import even_lines
 
 NARROW, WIDE = WIDTHS["column"], WIDTHS["page"]
 """Widths of a figure in one and in two columns, inches."""
@@ -207,9 +207,9 @@ def key(
         return figure
     with context():
         inches = float(figure.bbox.width / figure.get_figure(root=True).dpi)
-        names = ["\n".join(textwrap.wrap(name, max(20, int((inches - 0.5) / _letter())))) for name in entries]
+        names = ["\n".join(even_lines(name, max(20, int((inches - 0.5) / _letter())))) for name in entries]
         at_side = side == "right"
-        wrapped = title and "\n".join(textwrap.wrap(title, 24 if at_side else max(20, int(inches / _letter()))))
+        wrapped = title and "\n".join(even_lines(title, 24 if at_side else max(20, int(inches / _letter()))))
         options: dict[str, Any] = {"title": wrapped, "columnspacing": 1.2, "alignment": "center"}
         if side == "inside":
             cells[0].legend(list(entries.values()), names, **options)

@@ -1,5 +1,6 @@
-"""Names of numbers with their units, in both drawing libraries, and lists in words."""
+"""Names of numbers with their units, in both drawing libraries, lists in words, and lines of even length."""
 
+import re
 from collections.abc import Sequence
 
 import xarray as xr
@@ -25,6 +26,31 @@ def in_words(number: str, values: xr.DataArray) -> str:
 def listed(parts: Sequence[str]) -> str:
     """Parts with commas between them, and "and" before the last."""
     return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
+
+
+def length(line: str) -> int:
+    """Letters of a line; a formula counts without its commands and braces."""
+    plain = re.sub(r"\\[a-zA-Z]+", "x", re.sub(r"\$([^$]*)\$", lambda at: re.sub(r"[{}^_]|\\[,;]", "", at[1]), line))
+    return len(plain)
+
+
+def even_lines(line: str, most: int) -> list[str]:
+    """The fewest lines with this many letters at most, of nearly one length."""
+    lines = _lines(line, most)
+    while most > 1 and len(shorter := _lines(line, most := most - 1)) == len(lines) > 1:
+        lines = shorter
+    return lines
+
+
+def _lines(line: str, most: int) -> list[str]:
+    words, lines = re.findall(r"(?:\$[^$]*\$|\S)+", line), [""]
+    for word in words:
+        joined = f"{lines[-1]} {word}".strip()
+        if lines[-1] and length(joined) > most:
+            lines.append(word)
+        else:
+            lines[-1] = joined
+    return lines
 
 
 PLAIN = (1e-3, 1e4)

@@ -20,11 +20,11 @@ from figures.selection.groups import groups
 def summary(runs: Sequence[Run], *, samples: int | None = None) -> xr.Dataset:
     """Accuracy, landscape and drift of every method, as means over its seeds.
 
-    Accuracy and loss are means of the last ten rounds of a run (papers.md 7). The centre offset is the distance
-    from the mean of three clients to the minimum of the loss on their plane, fitted below the grid, in the last round
-    that kept three clients (3.1.2): a mean over the seeds whose minimum is inside their plane. The eigenvalue is the
-    largest one of the Hessian of the training loss at the last global model kept; coherence and both drift variances
-    are means over rounds.
+    Accuracy and loss are means of the last ten evaluated rounds of a run (papers.md 7). The centre offset is the
+    distance from the mean of three clients to the minimum of the loss on their plane, fitted below the grid, in the
+    last round that kept three clients (3.1.2): a mean over the seeds whose minimum is inside their plane. The
+    eigenvalue is the largest one of the Hessian of the training loss at the last global model kept; coherence and both
+    drift variances are means over rounds.
 
     Args:
         runs: Any runs; those that differ in their seed only are one row, named as in `groups`.
@@ -53,9 +53,9 @@ def summary(runs: Sequence[Run], *, samples: int | None = None) -> xr.Dataset:
 
 _ABOUT = {
     "seeds": ("seeds", "1"),
-    "accuracy_mean": ("mean accuracy of the last ten rounds at most", "fraction"),
+    "accuracy_mean": ("mean accuracy of the last ten evaluated rounds at most", "fraction"),
     "accuracy_std": ("standard deviation of the accuracy over seeds", "fraction"),
-    "loss": ("mean loss of the last ten rounds at most", LOSS_UNITS),
+    "loss": ("mean loss of the last ten evaluated rounds at most", LOSS_UNITS),
     "centre_offset": ("distance from the clients' mean to the minimum of their plane", "1"),
     "centre_offset_error": ("standard error of the centre offset", "1"),
     "centre_offset_seeds": ("seeds whose minimum is inside the plane", "1"),

@@ -158,10 +158,10 @@ def chance(p: float, samples: int) -> float:
 
 
 def over_last_rounds(values: xr.DataArray, last: int = 10) -> xr.DataArray:
-    """Mean over the last rounds by number, up to the last one in which any has a value, as
-    `drift.simulation.compare.mean_of_last`."""
+    """Mean over the last rounds in which any has a value, as `drift.simulation.compare.mean_of_last`."""
     present = values.dropna("round", how="all")
-    return present.isel(round=present["round"].values > present["round"].values.max(initial=0) - last).mean("round")
+    late = present["round"].values > present["round"].values.max(initial=0) - last
+    return present.isel(round=slice(-last, None) if len(late) >= last else late).mean("round")
 
 
 def widest(first: float, second: float) -> float:

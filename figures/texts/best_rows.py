@@ -78,27 +78,28 @@ def range_marks(ds: xr.Dataset, name: str, direction: str) -> list[Mark]:
     return ["open"] * len(value) if all(states) else states
 
 
-def spread(values: np.ndarray) -> float:
-    """Deviation over seeds, from five on half the 95 % t interval of their mean; NaN of one or an infinite one."""
+def spread(values: np.ndarray, *, deviation: bool) -> float:
+    """Standard deviation over seeds, else half the 95 % t interval of their mean; NaN of one or an infinite one."""
     present = values[~np.isnan(values)]
     if len(present) < 2 or np.isinf(present).any():
         return float("nan")
-    if len(present) < FEW_SEEDS:
+    if deviation:
         return float(present.std(ddof=1))
     middle, _, high = t_interval(present[:, None])
     return float(high[0] - middle[0])
 
 
+def deviates(table: np.ndarray) -> bool:
+    """Whether the spread in a table (..., seeds) is the deviation: where any of several seeds are fewer than five."""
+    counts = (~np.isnan(table)).sum(-1)
+    return int(min(counts[counts > 1], default=0)) < FEW_SEEDS
+
+
 def spread_text(table: np.ndarray) -> str:
-    """What `spread` is for the cells of a table (..., seeds), and of which seeds, in words."""
+    """What `spread` is in all cells of a table (..., seeds), and of which seeds, in words."""
     counts = {*map(int, (~np.isnan(table)).sum(-1).flat)} - {0}
-    what = "mean ± " + (f"half the {INTERVAL} of the mean" if max(counts, default=0) >= FEW_SEEDS else _DEVIATION)
-    below = max(counts, default=0) >= FEW_SEEDS and any(1 < count < FEW_SEEDS for count in counts)
-    what += f" (below {FEW_SEEDS} seeds: ± {_DEVIATION})" * below
+    what = f"mean ± {'standard deviation' if deviates(table) else f'half the {INTERVAL} of the mean'}"
     return what + (f" of {max(counts)} seeds" if len(counts) == 1 else "; in brackets: number of seeds")
-
-
-_DEVIATION = "standard deviation"
 
 
 def marks(table: np.ndarray, *, larger: bool, samples: int | None = None) -> list[Mark]:

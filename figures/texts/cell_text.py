@@ -10,12 +10,12 @@ from figures.axes.units import ABSENT, amount, rounds_text
 from figures.texts.best_rows import spread
 
 
-def mean_text(row: np.ndarray, values: xr.DataArray, *, counted: bool = False) -> str:
+def mean_text(row: np.ndarray, values: xr.DataArray, *, deviation: bool, counted: bool) -> str:
     """Mean of a row over seeds, what is missing left out, its spread, and in brackets the number of seeds."""
     present = row[~np.isnan(row)]
     if not len(present):
         return ABSENT
-    middle, wide = number_text(float(present.mean()), values), spread(row)
+    middle, wide = number_text(float(present.mean()), values), spread(row, deviation=deviation)
     text = f"{middle} \u00b1 {number_text(wide, values)}" if np.isfinite(wide) and wide > 0 else middle
     return f"{text} ({len(present)})" if counted else text
 

@@ -13,7 +13,7 @@ from figures.looks import look
 from figures.selection import setting_text
 from figures.selection.sampling_error import over_last_rounds
 from figures.texts import table_formats
-from figures.texts.best_rows import Mark, better, column_marks, meaning, range_marks, spread_text
+from figures.texts.best_rows import Mark, better, column_marks, deviates, meaning, range_marks, spread_text
 from figures.texts.cell_text import AMOUNTS, mean_text, number_text
 
 
@@ -59,10 +59,10 @@ def table(
 
         figures.table(gallery.load("accuracy-table").data(runs)).latex()
 
-    Numbers are means over seeds, with their standard deviation, from five seeds on half their 95 % t interval. Of a
-    series over rounds, the last ten rounds are averaged. In each column where larger or smaller values are better
-    (accuracy, loss, ..), the best mean is bold, and rows that cannot be told from it are in italics, as in the figures
-    (`figures.texts.best_rows`).
+    Numbers are means over seeds, with half their 95 % t interval if all have five seeds or more, else with their
+    standard deviation. Of a series over rounds, the last ten evaluated rounds are averaged. In each column where larger
+    or smaller values are better (accuracy, loss, ..), the best mean is bold, and rows that cannot be told from it are
+    in italics, as in the figures (`figures.texts.best_rows`).
 
     Args:
         ds: Such as the data of the gallery's tables, or the result of an analysis.
@@ -175,8 +175,9 @@ def cells(ds: xr.Dataset, selected: xr.DataArray, over: str, entry: str = "") ->
         texts = [ranged(ds.isel({over: index}), name, unit).replace("\n", " ") for index in range(len(numbers))]
         states = range_marks(ds, name, direction)
     else:
-        counted = len({*(~np.isnan(_seeds(ds, over))).sum(-1)} - {0}) > 1
-        texts = [mean_text(row, selected, counted=counted) for row in numbers.values]
+        table = _seeds(ds, over)
+        counted, deviation = len({*(~np.isnan(table)).sum(-1)} - {0}) > 1, deviates(table)
+        texts = [mean_text(row, selected, deviation=deviation, counted=counted) for row in numbers.values]
         states = column_marks(ds, selected, over, entry)
     printed = name.endswith("_printed")
     return [Cell(text, "" if printed else state, printed) for text, state in zip(texts, states, strict=True)]
@@ -199,7 +200,9 @@ def _note(ds: xr.Dataset, names: Sequence[str], columns: Sequence[_Column], titl
     cells = [cell for _, column in columns for cell in column]
     seeds = ds.sizes.get("seed", 1)
     texts = [title] if title else [str(ds[name].attrs.get("long_name", "")) for name in names if name == "measured"]
-    texts += ["means over the last ten rounds"] * (over != "round" and any("round" in ds[name].dims for name in names))
+    texts += ["means over the last ten evaluated rounds"] * (
+        over != "round" and any("round" in ds[name].dims for name in names)
+    )
     if seeds > 1 and "\u00b1" not in title:
         texts.append(spread_text(_seeds(ds, over)))
     texts += [meaning({cell.mark for cell in cells}, seeds)] * ("bold" not in title)

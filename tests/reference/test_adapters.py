@@ -51,6 +51,7 @@ def test_the_gap_of_averaged_factors(run):
     agree("drift.product_gap", ds.relative.values, gap / mean, relative=1e-9)
     agree("drift.product_gap", ds.of_step.values, gap / step, relative=1e-9)
     agree("drift.product_gap", ds.missed.values, missed, relative=1e-9)
+    agree("drift.product_gap", ds.missed_of_step.values, missed / step, relative=1e-9)
     np.testing.assert_allclose(ds.missed, ds.gap, rtol=1e-5)  # FedAvg of factors: its end is their mean
     assert ds.gap.min() > 1e-4
     assert ds.attrs["scaled"] == 1

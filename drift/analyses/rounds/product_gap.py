@@ -30,7 +30,7 @@ def product_gap(run: Run, *, rounds: Sequence[int] | None = None) -> xr.Dataset:
     does, errs by it in every round. It is zero where all clients have one A or one B. Layers add up in squares.
 
         relative = gap / |sum_k p_k D_k|,   of_step = gap / |sum_k p_k D_k - D_start|,
-        missed = |sum_k p_k D_k - D_end|
+        missed = |sum_k p_k D_k - D_end|,   missed_of_step = missed / |sum_k p_k D_k - D_start|
 
     `missed` is what the server in fact did: zero for one that averages products.
 
@@ -42,7 +42,8 @@ def product_gap(run: Run, *, rounds: Sequence[int] | None = None) -> xr.Dataset:
         rounds: Rounds that kept their clients; negative ones count from the last. By default all.
 
     Returns:
-        Dataset with gap, relative, of_step and missed over round; layer_gap and layer_relative over round and layer.
+        Dataset with gap, relative, of_step, missed and missed_of_step over round; layer_gap and layer_relative over
+        round and layer.
         NaN where no client has weight, or the divisor is 0. Attribute scaled: 0 for a run that was opened without its
         task, so that the scales are not known and 1 stands for them.
 
@@ -76,7 +77,8 @@ def _measure(run: Run, record: Round, pairs: list[Factors], layers: dict[str, An
     squares = torch.tensor(by_layer, dtype=torch.float64).square()
     gap, mean, step, missed = squares.sum(0).sqrt()
     layer_gap, layer_mean = squares[:, :2].sqrt().T
-    numbers = {"gap": gap, "relative": gap / mean, "of_step": gap / step, "missed": missed}
+    numbers = {"gap": gap, "relative": gap / mean, "of_step": gap / step}
+    numbers |= {"missed": missed, "missed_of_step": missed / step}
     by_layer_gap = {"layer_gap": layer_gap.numpy(), "layer_relative": (layer_gap / layer_mean).numpy()}
     return {name: float(value) for name, value in numbers.items()} | by_layer_gap
 

@@ -4,6 +4,7 @@ import contextlib
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -14,7 +15,7 @@ from drift.analyses.rounds.run_state import lost_from, recorded_losses
 from drift.runs.growing_run import GrowingRun
 from drift.runs.metric_names import under_usual
 from drift.runs.run import Run
-from drift.simulation.compare import mean_words
+from drift.simulation.compare import last_recorded, mean_words
 from drift.store import files
 from drift.store.round_headers import read_small_arrays
 from figures.explore.work.messages import one_line
@@ -58,7 +59,7 @@ def entry_of(group: Sequence[Run], names: Mapping[Any, str], problem: Callable[[
         "key": called[0],
         "names": [{"name": name, "seed": seed_text(member)} for name, member in zip(called, group, strict=True)],
         "identities": [member.identity for member in group],
-        "accuracies": [finite(float(_last_accuracies(member).mean())) for member in group],
+        "accuracies": [finite(float(np.mean(_last_accuracies(member)[0] or [np.nan]))) for member in group],
         **curves(group, _number),
         "events": events(run, coherence, lost) if run.rounds() else [],
         "note": " ".join(filter(None, (note, absent, _behind(group)))),
@@ -157,25 +158,27 @@ def _is_growing(run: GrowingRun, seconds: float) -> bool:
 
 def last_mean(runs: Sequence[Run]) -> str:
     """What the accuracy of entries is the mean of, in words."""
-    spans = [(listed[-1] - listed[0] + 1) for run in runs if (listed := _listed(run))]
-    return mean_words(spans or [0], [len(_last_accuracies(run)) for run in runs], LAST)
+    return mean_words([(_listed(run), _last_accuracies(run)) for run in runs], LAST)
 
 
-def _last_accuracies(run: Run) -> np.ndarray:
-    """Accuracies of those of the last rounds that have one, also where these rounds are not read yet; NaN for none.
+def _last_accuracies(run: Run) -> tuple[list[float], bool]:
+    """Accuracies of the last rounds that have one, as `last_recorded` has them, also if these are not read yet.
 
     A damaged round has none: the run says so once it is read.
     """
     record = _growing(run)
     stamp = record.stamp()
     if (stored := _LATE.get(record)) is None or stored[0] != stamp:
-        rounds, late = _listed(record), []
-        for index in rounds:
-            with contextlib.suppress(*PROBLEMS):
-                late += [_recorded(record, index).get("accuracy", np.nan)] if index > rounds[-1] - LAST else []
-        values = np.array([value for value in late if np.isfinite(value)] or [np.nan])
-        _LATE[record] = stored = stamp, values
+        _LATE[record] = stored = stamp, last_recorded(_listed(record), partial(_accuracies, record), LAST)
     return stored[1]
+
+
+def _accuracies(run: GrowingRun, rounds: Sequence[int]) -> list[float]:
+    values = []
+    for index in rounds:
+        with contextlib.suppress(*PROBLEMS):
+            values.append(_recorded(run, index).get("accuracy", np.nan))
+    return [value for value in values if np.isfinite(value)]
 
 
 def _listed(run: Run) -> list[int]:
@@ -186,7 +189,7 @@ def _listed(run: Run) -> list[int]:
         return run.rounds()
 
 
-_LATE: WeakKeyDictionary[GrowingRun, tuple[Any, np.ndarray]] = WeakKeyDictionary()
+_LATE: WeakKeyDictionary[GrowingRun, tuple[Any, tuple[list[float], bool]]] = WeakKeyDictionary()
 
 
 def _growing(run: Run) -> GrowingRun:

@@ -6,6 +6,7 @@ import tiny
 import torch
 
 import drift
+from drift.claims import measures
 from drift.record.recorder import Recorder
 from drift.simulation import compare as module
 from drift.simulation.compare import compare, last_words, mean_of_last, summary
@@ -145,5 +146,18 @@ def test_the_last_rounds_are_those_by_number_however_many_were_recorded(tmp_path
         runs.append(drift.open(tmp_path / name))
     for last, mean in ((10, 0.3), (11, 0.25), (40, 0.15)):
         assert [mean_of_last(run, last=last) for run in runs] == pytest.approx([mean] * 2)
-    assert last_words(runs, 31) == last_words(runs[1:], 31) == "mean of the 4 measured among the last 31 rounds"
+    assert last_words(runs, 31) == last_words(runs[1:], 31) == "mean of the 4 evaluated among the last 31 rounds"
     assert last_words(runs, 32) == "mean of all 31 rounds"
+
+
+def test_a_run_that_is_evaluated_now_and_then_has_the_mean_of_its_last_ten_evaluated_rounds(tmp_path):
+    """As claims.measures.accuracy has it, so that tables and verdicts state one number."""
+    recorder = Recorder(tmp_path / "run")
+    values = np.random.default_rng(0).random(14)
+    for number in range(67):
+        metrics = {"accuracy": float(values[number // 5])} if number % 5 == 0 else {}
+        recorder.round(start={"w": np.zeros(2)}, clients={}, end={"w": np.zeros(2)}, metrics=metrics, index=number)
+    run = drift.open(tmp_path / "run")
+    assert mean_of_last(run) == pytest.approx(values[4:].mean()) == pytest.approx(measures.accuracy(run) / 100)
+    assert last_words([run], 10) == "mean of the last 10 evaluated rounds"
+    assert mean_of_last(run, last=1) == values[13] and last_words([run], 1) == "last evaluated round"

@@ -11,7 +11,7 @@ from plotly.colors import unlabel_rgb
 
 from drift.analyses.landscapes.minima import round_minimum
 from figures.axes import surfaces
-from figures.gallery import clients_round
+from figures.gallery import _stack, barriers_clients, clients_round
 from figures.looks import palette, style
 from landscape.surfaces.minimum import fitted_minimum, label_minimum
 
@@ -38,6 +38,25 @@ def test_a_cosine_of_one_is_red_and_one_of_minus_one_blue_in_every_picture(run):
     for low, high in ends:
         assert _is_red(high) and not _is_red(low)
     assert style.SIGNED == palette.SIGNED
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_a_low_loss_is_dark_in_maps_and_in_matrices_of_barriers(sign):
+    """Midpoints of one sign: the cell of the lower loss is the darker one, as on every map of a loss."""
+    names = ["client 0", "client 1", "client 2"]
+    midpoint = sign * np.array([[0, 0.1, 0.4], [0.1, 0, 0.8], [0.4, 0.8, 0]])
+    dims = ("mark", "mark_other")
+    values = {
+        "barrier": (dims, np.zeros((3, 3))),
+        "midpoint": (dims, midpoint, {"long_name": "change", "units": "nats"}),
+    }
+    ds = xr.Dataset(values, {"mark": names, "mark_other": names})
+    figure = barriers_clients.draw(_stack.join_panels([("round 1", ds)]))
+    (image,) = (image for ax in figure.axes for image in ax.images)
+    luma = image.to_rgba(image.get_array())[..., :3] @ [0.299, 0.587, 0.114]
+    order = np.argsort(midpoint, axis=None, kind="stable")
+    assert (np.diff(luma.ravel()[order]) >= -1e-9).all() and np.ptp(luma) > 0.5
+    assert image.get_cmap().name == style.sequential()
 
 
 def _two_bowls():

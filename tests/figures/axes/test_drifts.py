@@ -84,6 +84,16 @@ def test_gains_have_one_box_a_concentration_and_epochs():
     assert ax.get_legend_handles_labels()[1] == ["1 epoch", "5 epochs"]
 
 
+def test_boxes_stand_around_the_tick_of_their_partition_where_epochs_are_absent():
+    ds = _gains([1, 3, 5])
+    ds.gain[1, 1:] = ds.gain[2, 0] = np.nan
+    ax = drifts.kalman_gains(ds, ax=_ax())
+    medians = [line for line in ax.lines if line.get_linewidth() == 1.2 and np.isfinite(line.get_ydata()).all()]
+    middles = sorted(float(np.mean(line.get_xdata())) for line in medians)
+    width = 0.8 / 3
+    np.testing.assert_allclose(middles, [-width, 0, width, 1, 2 - width / 2, 2 + width / 2], atol=1e-12)
+
+
 def test_the_median_of_a_box_leaves_missing_rounds_out():
     ax = drifts.kalman_gains(_gains([3]), ax=_ax())
     medians = [line.get_ydata()[0] for line in ax.lines if line.get_linewidth() == 1.2]

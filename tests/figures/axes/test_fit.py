@@ -11,8 +11,9 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.ticker import LogLocator
 
-from figures.axes.fit import NAME, _even, fit, lay_out
+from figures.axes.fit import NAME, fit, lay_out
 from figures.axes.matrices import matrix
+from figures.looks.words import even_lines
 
 pytestmark = pytest.mark.seconds
 
@@ -107,11 +108,11 @@ def test_a_title_stays_clear_of_a_colour_bar_that_goes_on_above_it():
 
 
 def test_lines_of_a_wrapped_text_are_nearly_as_long_as_one_another():
-    assert _even("distance along v", 14) == ["distance", "along v"]
-    assert _even("one two three four", 15) == ["one two", "three four"]
-    assert _even("short", 3) == ["short"]
-    assert _even("client 12", 3) == ["client", "12"], "a word per line cannot be shorter"
-    assert _even("a formula $a b c$ of three", 12) == ["a formula", "$a b c$ of", "three"]
+    assert even_lines("distance along v", 14) == ["distance", "along v"]
+    assert even_lines("one two three four", 15) == ["one two", "three four"]
+    assert even_lines("short", 3) == ["short"]
+    assert even_lines("client 12", 3) == ["client", "12"], "a word per line cannot be shorter"
+    assert even_lines("a formula $a b c$ of three", 12) == ["a formula", "$a b c$ of", "three"]
 
 
 @pytest.mark.parametrize(("others", "where"), [([], (0, 1)), ([(5, 5.6)], (0, -1)), ([(5, 5.6), (5, 4.4)], (1, 0))])

@@ -120,7 +120,7 @@ def test_correlations_are_points_with_intervals_from_the_top():
         }
     )
     ax = weights.correlations(ds, ax=_ax())
-    assert [note.get_text() for note in ax.texts] == ["0.40 [0.10, 0.60]", "undefined", "-0.10"]
+    assert [note.get_text() for note in ax.texts] == [".40 [.10, .60]", "undefined", "-.10"]
     assert [tuple(line.get_xydata()[0]) for line in ax.lines[:2]] == [(0.4, 0), (-0.1, 2)]
     hollow = weights.correlations(ds.assign(low=-ds.high), ax=_ax()).lines[0]
     assert [dot.get_markerfacecolor() for dot in (ax.lines[0], hollow)] == ["#333333", "white"], "0 is inside"

@@ -13,9 +13,10 @@ from PIL import Image
 
 import figures
 from figures.axes.interpolated import interpolated
+from figures.axes.placed_text import ticks
 from figures.axes.relief import relief
 from figures.films import encoders
-from figures.films.lit_surface import _Sheet
+from figures.films.lit_surface import _Sheet, scale_bar
 
 FFMPEG = shutil.which("ffmpeg") or importlib.util.find_spec("imageio_ffmpeg")
 
@@ -61,9 +62,9 @@ def test_what_cannot_be_filmed_is_refused_in_one_line(run, tmp_path, monkeypatch
 
 def test_the_command_writes_a_film(run, fedscape):
     few = ("--rounds", 3, "--points", 3, "--frames", 1)
-    code, out, err = fedscape("figures", "film", run.folder, "-o", "f.gif", *few)
+    code, out, err = fedscape("film", run.folder, "-o", "f.gif", *few)
     assert (code, out) == (0, "f.gif\n"), err
-    code, _, err = fedscape("figures", "film", run.folder, "-o", "f.avi")
+    code, _, err = fedscape("film", run.folder, "-o", "f.avi")
     assert code == 2
     assert "the suffix says the format" in err
 
@@ -99,6 +100,30 @@ def test_what_lies_behind_a_ridge_is_hidden():
     scene = relief(plane(ridge), fine=80)
     points = scene.on_surface(np.array([[0.0, 0.3], [0.0, -0.3], [0.0, 0.0]]))
     assert scene.hidden(points).tolist() == [True, False, False]  # the camera stands at the low end of the second axis
+
+
+def test_models_are_on_the_map_below_and_a_bar_has_the_scale_of_the_surface():
+    side = np.linspace(-1, 1, 5)
+    loss = 1 + side[:, None] ** 2 + side**2
+    values = {"loss": (("alpha", "beta"), loss, {"units": "nats"}), "mark_loss": ("mark", [1.2, 1.1])}
+    values |= {"mark_alpha": ("mark", [0.5, 0.1]), "mark_beta": ("mark", [-0.5, 0.2])}
+    ds = xr.Dataset(values, {"alpha": side, "beta": side, "mark": ["client 3", "mean"]})
+    figure, scene = Figure(), relief(ds)
+    ax = figures.lit_surface(ds, ax=figure.add_subplot(projection="3d"))
+    dots = [np.ravel(line.get_data_3d()) for line in ax.lines if line.get_marker() == "o"]
+    below = [dot for dot in dots if dot[2] == scene.floor]
+    np.testing.assert_allclose(below, [[0.5, -0.5, scene.floor], [0.1, 0.2, scene.floor]])
+    scale_bar(figure, ds.loss, scene.values(scene.levels), "dark", (0.9, 0.2, 0.02, 0.5))
+    assert figure.axes[1].get_ylim() == pytest.approx((loss.min(), loss.max()))
+    assert figure.axes[1].get_ylabel() == "loss [nats]"
+
+
+@pytest.mark.parametrize(
+    ("ends", "other", "expected"),
+    [((-0.7, 3.9), np.inf, [0, 2]), ((-0.7, 3.9), 2.9, [0, 1, 2, 3]), ((0, 40), 1.0, [0, 10, 20, 30, 40])],
+)
+def test_axes_of_one_unit_have_one_step_unless_one_is_far_longer(ends, other, expected):
+    np.testing.assert_allclose(ticks(*ends, other), expected)
 
 
 def test_a_surface_needs_two_dimensions_and_deep_axes():

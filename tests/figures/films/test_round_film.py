@@ -50,18 +50,18 @@ def test_ways_are_the_steps_of_the_recorded_training(run, relived):
         trained = run.method.local(run.client(1, client))
         assert len(path) == trained.steps + 1
         np.testing.assert_allclose(path[-1], coordinates(run, relived, trained.theta.double().numpy()), atol=1e-5)
-    assert any("run again" in note for note in relived.notes)
+    assert any("trained again" in note for note in relived.notes)
 
 
 def test_ways_are_straight_and_the_caption_says_so_where_training_gives_another_model(run, monkeypatch):
     monkeypatch.setattr(relived_round, "SAME", -1.0)
     straight = relived_rounds([run], 1, 4, 100)[0]
     assert all(len(path) == 2 for path in straight.paths)
-    assert "ways: straight" in straight.notes
+    assert "lines: straight from start to client" in straight.notes
 
 
 def test_frames_show_the_models_at_their_places_and_bars_end_at_the_costs(run, relived, tmp_path, monkeypatch):
-    frames, bars = [], []
+    frames, bars, texts = [], [], []
 
     def note(path, draw, total, **_):
         from matplotlib.figure import Figure
@@ -72,6 +72,7 @@ def test_frames_show_the_models_at_their_places_and_bars_end_at_the_costs(run, r
             picture = draw(frame, ax)
             frames.append((picture, {line.get_color(): line.get_xydata()[-1] for line in ax.lines}))
             bars.append([patch.get_width() for patch in ax.patches])
+            texts.append([text.get_text() for text in ax.texts])
         return path
 
     panels = []
@@ -88,6 +89,9 @@ def test_frames_show_the_models_at_their_places_and_bars_end_at_the_costs(run, r
     low, high = min(0, *costs), max(0, *costs)
     np.testing.assert_allclose(bars[-1], costs / (high - low) * 0.5 * 480, rtol=1e-9)
     assert bars[0] == [0, 0]
+    for widths, told in zip(bars, texts, strict=True):  # a number is shown where its bar is full, and is the cost
+        numbers = [text for text in told if text.endswith(" nats")]
+        assert numbers == ([f"{cost:+.3f} nats" for cost in costs] if widths == bars[-1] else [])
     ground = np.round(255 * np.array(to_rgb("#0e1116")))
     picture = frames[0][0]
     assert picture.shape == (270, 480, 3) and (abs(picture[0, -1] - ground) <= 1).all()
@@ -107,7 +111,7 @@ def test_two_runs_of_one_cohort_stand_side_by_side_and_the_film_takes_eight_seco
     with Image.open(path) as picture:
         assert picture.size == (384, 216) and picture.n_frames == 8
         first = np.asarray(picture.convert("L"), dtype=float)
-    assert [label for label, _ in relived_round.COSTS.values()] == ["sampling drift", "client drift"]
+    assert [label for label, _ in relived_round.COSTS.values()] == ["sampling drift", "local steps"]
     halves = first[30:150, :192], first[30:150, 192:]
     assert np.abs(halves[0] - halves[1]).mean() < 12 and halves[0].std() > 10
 
@@ -162,12 +166,12 @@ def test_clients_of_the_same_numbers_with_other_data_are_refused(tmp_path):
 
 
 def test_words_of_the_other_film_are_refused(run, fedscape):
-    code, _, err = fedscape("figures", "film", run.folder, "-o", "r.gif", "--round", 1, "--frames", 3)
+    code, _, err = fedscape("film", run.folder, "-o", "r.gif", "--round", 1, "--frames", 3)
     assert (code, err.count("--rounds and --frames belong to a film over rounds")) == (2, 1)
 
 
 def test_the_command_films_one_round(run, fedscape):
-    code, out, err = fedscape("figures", "film", run.folder, "-o", "r.gif", "--round", 1, "--points", 3, "--rate", 0.25)
+    code, out, err = fedscape("film", run.folder, "-o", "r.gif", "--round", 1, "--points", 3, "--rate", 0.25)
     assert (code, out) == (0, "r.gif\n"), err
-    code, _, err = fedscape("figures", "film", run.folder, run.folder.parent, "-o", "f.gif", "--round", 99)
+    code, _, err = fedscape("film", run.folder, run.folder.parent, "-o", "f.gif", "--round", 99)
     assert code == 2

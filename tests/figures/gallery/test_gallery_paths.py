@@ -39,12 +39,15 @@ def test_trajectory_is_drawn_through_its_marks_in_order():
     np.testing.assert_array_equal(plane.lines[0].get_xydata(), at)
     np.testing.assert_array_equal(off.lines[0].get_xydata(), [[0, 0.1], [4, 0.2], [9, 0.3]])
     assert plane.get_xlabel() == "distance along u\n(71 % of variance)"
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == [
+        "global models, joined in the order of rounds"
+    ]
     assert {note.get_text() for note in plane.texts} == {"round 0", "round 9"}
 
 
 @pytest.mark.parametrize(("sign", "low", "high"), [(-1, -3, 0), (1, 0, 3), (0.5 * np.array([1, -1, 1]), -1.5, 1.5)])
 def test_matrices_of_all_rounds_share_their_scales(sign, low, high):
-    """One-sided where all have one sign: the darker, the higher."""
+    """One-sided where all have one sign: the darker, the lower, as on a map of the loss."""
     parts = []
     for label, top in (("round 0", 3.0), ("round 7", 1.0)):
         heights = np.array([[0, top, 0], [top, 0, 0.2], [0, 0.2, 0]])
@@ -60,7 +63,7 @@ def test_matrices_of_all_rounds_share_their_scales(sign, low, high):
     panels = [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
     assert [ax.images[0].get_clim() for ax in panels] == [(0, 3), (0, 3), (low, high), (low, high)]
     lightness = [np.dot(panels[-1].images[0].to_rgba([low, high])[:, :3], [0.3, 0.6, 0.1])]
-    assert (np.diff(lightness) < -0.5).all() == (low == -3 or high == 3)
+    assert (np.diff(lightness) > 0.5).all() == (low == -3 or high == 3)
     assert [text.get_text() for text in panels[0].get_xticklabels()] == ["4", "2", "global"]
     assert [ax.get_title() for ax in panels[:2]] == ["round 0", "round 7"]
     assert len(panels[0].texts) == 9
@@ -99,6 +102,12 @@ def test_the_aligned_line_is_solid_and_barriers_are_told():
     looks = {line.get_label(): (line.get_linestyle(), line.get_ydata()[1]) for line in panel.lines}
     assert looks == {"as trained": ("--", 3.0), "aligned": ("-", 1.5)}
     assert panel.get_title() == "two clients, round 5\nbarrier 2 → 0.5 nats\ndistance 4 → 3"
+    same = ds.assign(aligned_loss=ds.loss).assign_attrs(label="two clients, round 0")
+    parts = [(part.attrs["label"], part) for part in (same, ds)]
+    figure = lines_aligned.draw(_stack.join_panels(parts).assign_attrs(split="test"))
+    assert [ax.get_title().split("\n")[0] for ax in figure.axes] == ["two clients, round 5"]
+    told = figure.legends[0].get_title().get_text()
+    assert told.replace("\n", " ") == "alignment does not change the line: two clients, round 0"
 
 
 def test_members_and_random_averages_of_a_pool_stand_in_two_columns():
@@ -140,8 +149,9 @@ def test_projected_models_are_joined_with_their_feet():
     )
     figure = planes_projected.draw(ds)
     plane, gaps = figure.axes[0], figure.axes[1]
-    own, feet = gaps.lines
-    np.testing.assert_array_equal(own.get_ydata(), marks["mark_loss"])
+    spanning, beside, feet = gaps.lines
+    np.testing.assert_array_equal(spanning.get_ydata(), [4.0, 5.0, 6.0])
+    np.testing.assert_array_equal(beside.get_xydata(), [[0.7, 3.0]])
     np.testing.assert_array_equal(feet.get_xydata(), [[0.7, 2.0]])
     shown = [part for part in plane.collections if len(part.get_offsets()) in (1, 3) and part.get_array() is not None]
     assert [part.get_array().tolist() for part in shown[-2:]] == [[4.0, 5.0, 6.0], [3.0]]
@@ -182,7 +192,7 @@ def test_corners_of_a_triangle_are_the_clients():
     )
     first = simplex_weights.draw(_stack.join_panels([(ds.attrs["label"], ds)])).axes[0]
     corners = {note.get_text(): tuple(np.round(note.xy, 3)) for note in first.texts}
-    assert corners == {"client 5\n(2)": (0, 0), "client 1\n(1)": (1, 0), "client 3 (1)": (0.5, 0.866)}
+    assert corners == {"client 5\nloss 2": (0, 0), "client 1\nloss 1": (1, 0), "client 3, loss 1": (0.5, 0.866)}
     places = {line.get_label(): line.get_xydata()[0] for line in first.lines}
     np.testing.assert_allclose(places["equal weights"], [0.5, 3**0.5 / 6])
     np.testing.assert_allclose(places["weights by size"], [0.375, 3**0.5 / 8])

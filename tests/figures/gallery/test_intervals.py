@@ -19,7 +19,7 @@ ENDS = stats.t.interval(0.95, 4, loc=VALUES.mean(), scale=stats.sem(VALUES))
 def test_five_seeds_have_the_same_interval_everywhere():
     found = {}
     found["curve"] = tuple(float(end[0]) for end in curves._summary(VALUES[:, None], "interval", False)[1:])
-    half = best_rows.spread(VALUES)
+    half = best_rows.spread(VALUES, deviation=False)
     found["table"] = (VALUES.mean() - half, VALUES.mean() + half)
     column = xr.DataArray(
         VALUES[:, None], {"run": range(5), "group": ("run", ["a"] * 5), "round": [0]}, ["run", "round"]
@@ -86,7 +86,7 @@ def test_an_infinite_seed_makes_the_mean_infinite_and_leaves_no_interval():
     assert np.isnan([low[[0, 1, 3]], high[[0, 1, 3]]]).all() and np.isfinite([low[2], high[2]]).all()
     infinite = estimate([1.0, np.inf, 3, np.nan])
     assert (infinite.value, infinite.number) == (np.inf, 3) and np.isnan([infinite.low, infinite.high]).all()
-    assert np.isnan(best_rows.spread(np.array([1.0, np.inf, 3])))
+    assert np.isnan(best_rows.spread(np.array([1.0, np.inf, 3]), deviation=True))
     rows = np.array([[1.0, 1.1, 0.9], [0.5, np.inf, 0.5], [1.02, 1.08, 0.95]])
     assert best_rows.marks(rows, larger=False) == ["best", "", "tie"]
     for kind in ("interval", "band"):

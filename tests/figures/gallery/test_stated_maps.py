@@ -72,6 +72,8 @@ def test_planes_with_one_minimum_are_counted_on_the_finest_and_the_coarsest_grid
                 counts.append(_grid_minima(loss.loss.values[::stride, ::stride]))
     finest, coarsest = minima.values()
     assert [*map(int, stated.groups())] == [finest.count(1), len(finest), coarsest.count(1)]
+    labels = [ax.get_ylabel() for ax in figure.axes]
+    assert ("minima" in labels) == any("saddle" in text for text in labels) == (finest.count(1) < len(finest))
 
 
 def _path(rounds, best, seed):

@@ -48,14 +48,14 @@ def _basins(climb, offset):
 
 
 @pytest.mark.parametrize("climb", [0.0, 0.9e-3, 1.1e-3])
-def test_a_title_says_that_no_line_climbs_and_no_panel_is_empty(climb):
+def test_a_title_says_that_no_line_climbs_in_place_of_its_panel(climb):
     climbs = np.zeros((1, 3, 2))
     climbs[0, 1, 1] = climb
     figure = basin_rounds.draw(_basins(climbs, np.ones((1, 3, 2))))
     said = "no line between the models climbs by more than 0.001 nats" in " ".join(_titles(figure).split())
     assert said == (climb < 1e-3)
-    assert [bool(ax.lines) for ax in figure.axes] == [True] * 6
-    assert (figure.axes[0].get_ylim()[1] == 0.1) == said, "a level line on the scale of the rise"
+    assert [bool(ax.lines) for ax in figure.axes if ax.axison] == [True] * (5 if said else 6)
+    assert any("climb" in ax.get_ylabel() for ax in figure.axes) != said
 
 
 def test_planes_without_a_minimum_inside_are_counted_and_bars_are_errors_of_the_mean():
@@ -219,9 +219,10 @@ def test_the_round_from_which_ima_averages_is_marked_and_what_is_equal_before_it
     ds["loss"] = 1 - ds.accuracy
     with look.drawing(look.Look()):
         figure = accuracy_rounds.draw(ds.assign_attrs({} if start is None else {"averages_from": start}))
+    assert [len(ax.texts) for ax in figure.axes] == [int(start is not None), *[0] * (len(figure.axes) - 1)], "once"
     for ax in figure.axes:
         marks = [line for line in ax.lines if list(line.get_xdata()) == [start, start]]
-        assert len(marks) == len(ax.texts) == (start is not None)
+        assert len(marks) == (start is not None)
         assert all(note.get_window_extent().y0 >= ax.get_window_extent().y1 for note in ax.texts), "lines go anywhere"
     assert ("equal before round 6: FedAvg and IMA" in " ".join(_titles(figure).split())) is same
 

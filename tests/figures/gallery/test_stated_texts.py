@@ -245,7 +245,8 @@ def test_the_sentence_in_place_of_barriers_counts_the_pairs():
         ds = xr.Dataset({name: (("mark", "mark_other"), table, nats) for name, table in tables.items()})
         ds = ds.assign_coords(mark=names, mark_other=names).assign_attrs(label="round 0")
         figure = barriers_clients.draw(_stack.join_panels([(ds.attrs["label"], ds)]))
-        assert figure.get_supxlabel() == f"no loss barrier above 0.001 nats between any of {pairs} pairs"
+        told = f"no loss barrier above 0.001 nats between any of {pairs} pairs; shown: what averaging two models gives"
+        assert figure.get_supxlabel() == told
 
 
 @pytest.mark.parametrize(("gap", "words"), [(np.inf, "gaps: a seed is infinite"), (np.nan, "some seeds lack a value")])

@@ -7,6 +7,7 @@ from scipy import stats
 
 import figures
 from figures import gallery
+from figures.gallery import _table_figure
 from figures.texts.best_rows import better, equal, marks, meaning, spread, spread_text
 
 NAN = float("nan")
@@ -179,13 +180,35 @@ def test_the_picture_and_the_text_of_a_table_have_the_same_numbers_and_marks(val
 
 def test_what_stands_after_the_sign_is_what_the_note_says():
     few, many = np.array([1.0, 2.0, 4.0, np.nan, np.nan]), np.array([1.0, 2.0, 4.0, 3.0, 7.0])
-    assert spread(few) == pytest.approx(np.std(few[:3], ddof=1))
-    assert spread(many) == pytest.approx(stats.t.ppf(0.975, 4) * np.std(many, ddof=1) / 5**0.5)
-    assert np.isnan(spread(np.array([3.0, np.nan])))
+    assert spread(few, deviation=True) == pytest.approx(np.std(few[:3], ddof=1))
+    assert spread(many, deviation=False) == pytest.approx(stats.t.ppf(0.975, 4) * np.std(many, ddof=1) / 5**0.5)
+    assert np.isnan(spread(np.array([3.0, np.nan]), deviation=True))
     assert spread_text(few[None]) == "mean \u00b1 standard deviation of 3 seeds"
     assert spread_text(many[None]) == "mean \u00b1 half the 95 % t interval of the mean of 5 seeds"
     both = spread_text(np.array([few, many]))
-    assert both.endswith("(below 5 seeds: \u00b1 standard deviation); in brackets: number of seeds")
+    assert both == "mean \u00b1 standard deviation; in brackets: number of seeds"
+
+
+def test_a_table_has_one_kind_of_spread_in_its_text_and_picture():
+    """Columns of five and of three seeds, and one cell of a single seed, which has no spread."""
+    values = np.random.default_rng(1).random((3, 2, 5))
+    values[:, 1, 3:] = values[2, 0, 1:] = np.nan
+    axes = {"row": ["fedavg", "fedeve", "ima"], "column": ["Dir(0.1)", "Dir(1)"], "seed": range(5)}
+    ds = xr.Dataset({"measured": (tuple(axes), values, {"long_name": "accuracy", "units": "fraction"})}, axes)
+    ds["quick"] = ("column", [0, 0])
+    rows = [[cell.text for cell in cells] for _, cells in figures.table(ds).rows]
+    expected = [
+        [
+            f"{100 * np.nanmean(cell):.2f} \u00b1 {100 * np.nanstd(cell, ddof=1):.2f} ({len(cell[~np.isnan(cell)])})"
+            for cell in row
+        ]
+        for row in values[:2]
+    ]
+    assert rows[:2] == expected and rows[2][0] == f"{100 * values[2, 0, 0]:.2f} (1)"
+    picture = _table_figure.draw_table(ds, "accuracy")
+    drawn = [text.get_text() for text in picture.axes[0].texts]
+    assert {text for row in rows for text in row} <= set(drawn)
+    assert "mean \u00b1 standard deviation; in" in " ".join(picture.axes[0].get_title(loc="left").split())
 
 
 def test_cells_of_different_numbers_of_seeds_state_theirs():
@@ -230,7 +253,7 @@ def test_a_series_is_averaged_over_its_last_rounds_by_number_and_the_note_says_s
     ds = xr.Dataset({"accuracy": (("algorithm", "round"), values, about)}, {"algorithm": ["fedavg", "ima"]})
     written = figures.table(ds.assign_coords(round=range(12)))
     assert [cells[0].text for _, cells in written.rows] == ["31.25", "30.00"]
-    assert "means over the last ten rounds" in written.note
+    assert "means over the last ten evaluated rounds" in written.note
 
 
 def test_a_time_measured_once_decides_no_bold_face():
