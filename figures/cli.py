@@ -37,32 +37,11 @@ from figures.commands.app import app
 from figures.texts import console
 from landscape.out_of_memory import OutOfMemory, is_out_of_memory
 
-_VERBS: tuple[App | Callable[..., Any], ...] = (
-    demo.demo,
-    train.train,
-    train.compare,
-    sweep.sweep,
-    pretrain.pretrain,
-    partition.partition,
-    runs.runs,
-    runs.show,
-    runs.verify,
-    imports.import_,
-    export.export,
-    new.new,
-    analyse.analyse,
-    diagnose.diagnose,
-    explore.explore,
-    mcp.mcp,
-    claims.claims,
-    reproduce.reproduce,
-    pictures.figures,
-    film.film,
-    publish.publish,
-    about.list_,
-    about.doctor,
-    completion.completion,
-)
+_TRAIN = (demo.demo, train.train, train.compare, sweep.sweep, pretrain.pretrain, partition.partition)
+_RUNS = (runs.runs, runs.show, runs.verify, imports.import_, export.export, new.new)
+_ASK = (analyse.analyse, diagnose.diagnose, explore.explore, mcp.mcp, claims.claims, reproduce.reproduce)
+_SHOW = (pictures.figures, film.film, publish.publish, about.list_, about.doctor, completion.completion)
+_VERBS: tuple[App | Callable[..., Any], ...] = (*_TRAIN, *_RUNS, *_ASK, *_SHOW)
 for _index, _verb in enumerate(_VERBS):
     if isinstance(_verb, App):
         _verb.sort_key = _index

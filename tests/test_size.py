@@ -49,7 +49,7 @@ ROOMS = {
     "figures/commands": 2620,
     "figures/explore": 2470,
     "figures/films": 610,
-    "figures/gallery": 5145,
+    "figures/gallery": 5170,
     "figures/interactive": 525,
     "figures/looks": 760,
     "figures/page": 1660,

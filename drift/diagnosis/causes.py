@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from math import inf, isfinite, nan
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from drift.analyses.over_seeds import Estimate, estimate
 from drift.analyses.rounds.run_state import RunState
 from drift.diagnosis.outlying_clients import OUTLYING
 from drift.runs.run import Run
+from landscape.results.parsed_text import from_toml
 
 CLEAR = 0.02
 """Smallest gain of a clear cause, as a fraction of the loss."""
@@ -63,24 +65,7 @@ class Cause:
     change: str = ""
 
 
-_WORDS = {
-    "everyone": ("participation", "too few clients per round", "variance-rounds"),
-    "plain": ("shrinking", "global model shrunk too much", "scale-invariance"),
-    LONGER: ("rounds", "too few rounds", "accuracy-rounds"),
-    "local.lr-smaller": ("rate", "local rate too large", "norms-rounds"),
-    "local.lr-smallest": ("rate", "local rate far too large", "norms-rounds"),
-    "local.lr-larger": ("rate-small", "local rate too small", "norms-rounds"),
-    "local.epochs-smaller": ("epochs", "local training too long", "locality-rounds"),
-    "local.epochs-larger": ("epochs-few", "local training too short", "locality-rounds"),
-    "local.steps-smaller": ("epochs", "local training too long", "locality-rounds"),
-    "local.steps-larger": ("epochs-few", "local training too short", "locality-rounds"),
-    "local.lr_decay-smaller": ("decay-slow", "local rate decays too slowly", "norms-rounds"),
-    "local.lr_decay-larger": ("decay-fast", "local rate decays too fast", "norms-rounds"),
-    "local.momentum-smaller": ("momentum-large", "local momentum too large", "norms-rounds"),
-    "local.momentum-larger": ("momentum-small", "local momentum too small", "norms-rounds"),
-    "local.weight_decay-smaller": ("weight_decay-large", "weight decay too large", "norms-rounds"),
-    "local.weight_decay-larger": ("weight_decay-small", "weight decay too small", "norms-rounds"),
-}
+_WORDS = from_toml((Path(__file__).parent / "causes.toml").read_bytes())
 """Name and title of the cause that a change removes, and a figure."""
 
 

@@ -18,18 +18,9 @@ def require_free(what: str, options: Mapping[str, Any]) -> None:
         raise ValueError(f"{reserved[0]!r} is not one of the {what}; it is {settings[reserved[0]]}.")
 
 
-_SETTINGS = {
-    "dataset_options": {
-        "name": "the setting task.dataset",
-        "scale": "the setting task.scale",
-        "data": "--data DIR, or data=DIR in Python",
-        "folder": "--data DIR, or data=DIR in Python",
-    },
-    "model_options": {
-        "name": "the setting task.model",
-        "seed": "the setting seed",
-        "shape": "that of the dataset's inputs",
-        "classes": "the number of the dataset's classes",
-    },
-}
+_DATA = {"name": "the setting task.dataset", "scale": "the setting task.scale"}
+_DATA |= dict.fromkeys(("data", "folder"), "--data DIR, or data=DIR in Python")
+_MODEL = {"name": "the setting task.model", "seed": "the setting seed", "shape": "that of the dataset's inputs"}
+_MODEL |= {"classes": "the number of the dataset's classes"}
+_SETTINGS = {"dataset_options": _DATA, "model_options": _MODEL}
 """Options that settings have already, and where to set them."""

@@ -19,17 +19,10 @@ if TYPE_CHECKING:
     Notes = Callable[[Verdict], tuple[str, list[int], str]]
 
 COLUMNS = {
-    "claim": "claim",
-    "setting": "setting",
-    "verdict": "verdict",
-    "effect": "effect",
-    "interval": "95 % t interval",
-    "printed": "paper",
-    "margin": "margin",
-    "holm": "p, Holm",
-    "seeds": "seeds",
-    "same": "same setting?",
+    name: name
+    for name in ["claim", "setting", "verdict", "effect", "interval", "printed", "margin", "holm", "seeds", "same"]
 }
+COLUMNS |= {"interval": "95 % t interval", "printed": "paper", "holm": "p, Holm", "same": "same setting?"}
 OF_FILES = ("setting", "printed", "same")
 OF_VERDICT = ("printed", "p", "holm", "family", "seeds", "setting", "reason", "short")
 

@@ -19,16 +19,10 @@ if TYPE_CHECKING:
     from drift.runs.run_summary import RunSummary
 
 COLUMNS = {
-    "name": "run",
-    "method": "method",
-    "dataset": "dataset",
-    "model": "model",
-    "partition": "partition",
-    "seed": "seed",
-    "progress": "rounds",
-    "accuracy": "accuracy",
-    "updated": "updated (UTC)",
+    name: name
+    for name in ["name", "method", "dataset", "model", "partition", "seed", "progress", "accuracy", "updated"]
 }
+COLUMNS |= {"name": "run", "progress": "rounds", "updated": "updated (UTC)"}
 
 
 def runs(

@@ -35,18 +35,22 @@ if TYPE_CHECKING:
     from drift.store.round_record import Round
 
 COLUMNS = {
-    "method": "method",
-    "dataset": "dataset",
-    "partition": "partition",
-    "seeds": "seeds",
-    "done": "done",
-    "rounds": "rounds",
-    "accuracy": "last-10 accuracy",
-    "accuracy_std": "std over seeds",
-    "best": "best",
-    "loss": "last-10 loss",
-    "seconds": "seconds",
+    name: name
+    for name in [
+        "method",
+        "dataset",
+        "partition",
+        "seeds",
+        "done",
+        "rounds",
+        "accuracy",
+        "accuracy_std",
+        "best",
+        "loss",
+        "seconds",
+    ]
 }
+COLUMNS |= {"accuracy": "last-10 accuracy", "accuracy_std": "std over seeds", "loss": "last-10 loss"}
 
 
 def train(

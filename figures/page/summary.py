@@ -7,6 +7,7 @@ import xarray as xr
 
 from drift.analyses.curvature.eigenvalues import eigen_rounds
 from drift.analyses.landscapes.minima import round_minimum
+from drift.analyses.per_round import ABOUT
 from drift.analyses.rounds.coherence import coherence
 from drift.analyses.rounds.variance import drift_variances
 from drift.analyses.selected_samples import fewer
@@ -42,28 +43,13 @@ def summary(runs: Sequence[Run], *, samples: int | None = None) -> xr.Dataset:
     """
     grouped = groups(runs)
     rows = [_row(group, samples) for group in grouped.values()]
-    columns = {name: ("algorithm", [row[name] for row in rows]) for name in _ABOUT}
+    columns = {name: ("algorithm", [row[name] for row in rows]) for name in ABOUT["summary"]}
     ds = xr.Dataset(
         columns, coords={"algorithm": list(grouped)}, attrs={"analysis": "summary", "source": "papers.md 7"}
     )
-    for name, (long_name, units) in _ABOUT.items():
+    for name, (long_name, units) in ABOUT["summary"].items():
         ds[name].attrs.update(long_name=long_name, units=units if units != LOSS_UNITS else metric_unit(runs, "loss"))
     return ds
-
-
-_ABOUT = {
-    "seeds": ("seeds", "1"),
-    "accuracy_mean": ("mean accuracy of the last ten evaluated rounds at most", "fraction"),
-    "accuracy_std": ("standard deviation of the accuracy over seeds", "fraction"),
-    "loss": ("mean loss of the last ten evaluated rounds at most", LOSS_UNITS),
-    "centre_offset": ("distance from the clients' mean to the minimum of their plane", "1"),
-    "centre_offset_error": ("standard error of the centre offset", "1"),
-    "centre_offset_seeds": ("seeds whose minimum is inside the plane", "1"),
-    "eigenvalue": ("largest Hessian eigenvalue", "1"),
-    "coherence": ("mean local gradient coherence", "1"),
-    "change_variance": ("mean update change", "1"),
-    "client_variance": ("mean client-drift variance", "1"),
-}
 
 
 def _row(runs: list[Run], samples: int | None) -> dict[str, float]:

@@ -6,6 +6,9 @@ _LETTERS = "\u03b1\u03b2\u03b3\u03b4\u03b5\u03b7\u03b8\u03ba\u03bb\u03bc\u03c0\u
 _NAMES = "alpha beta gamma delta epsilon eta theta kappa lambda mu pi rho sigma tau phi Delta Sigma"
 _GREEK = dict(zip(_LETTERS, _NAMES.split(), strict=True))
 
+_COMMANDS = r"$\pm$ $\cdot$ $\times$ $-$ -- --- \ldots{} $\leq$ $\geq$ $\approx$ $^2$"
+_SIGNS = dict(zip("\u00b1\u00b7\u00d7\u2212\u2013\u2014\u2026\u2264\u2265\u2248\u00b2", _COMMANDS.split(), strict=True))
+
 _SPECIAL = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -14,21 +17,8 @@ _SPECIAL = {
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
     **{sign: f"\\{sign}" for sign in "&%$#_{}"},
-    "\u00b1": r"$\pm$",
-    "\u00b7": r"$\cdot$",
-    "\u00d7": r"$\times$",
-    "\u2212": "$-$",
-    "\u2013": "--",
-    "\u2014": "---",
-    "\u2026": r"\ldots{}",
-    "\u2264": r"$\leq$",
-    "\u2265": r"$\geq$",
-    "\u2248": r"$\approx$",
-    "\u00b2": "$^2$",
-    **{
-        number: f"$_{index}$"
-        for index, number in enumerate("\u2080\u2081\u2082\u2083\u2084\u2085\u2086\u2087\u2088\u2089")
-    },
+    **_SIGNS,
+    **{chr(0x2080 + number): f"$_{number}$" for number in range(10)},
     **{letter: f"$\\{name}$" for letter, name in _GREEK.items()},
 }
 """Signs that LaTeX reads as commands, and those that its usual fonts lack, as LaTeX writes them."""

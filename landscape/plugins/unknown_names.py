@@ -40,17 +40,10 @@ FEW = 12
 """Names up to which an error shows all."""
 
 
-LISTED_BY = {
-    "analysis": "fedscape list analyses",
-    "dataset": "fedscape list datasets",
-    "experiment": "fedscape list experiments",
-    "figure": "fedscape figures list",
-    "method": "fedscape list methods",
-    "model": "fedscape list models",
-    "paper": "fedscape list papers",
-    "partition": "fedscape list partitions",
-    "run": "fedscape runs",
-}
+_LISTED = ["analysis", "dataset", "experiment", "method", "model", "paper", "partition"]
+
+LISTED_BY = {kind: f"fedscape list {kind.replace('sis', 'se')}s" for kind in _LISTED}
+LISTED_BY |= {"figure": "fedscape figures list", "run": "fedscape runs"}
 """Commands that list every name of a kind."""
 
 
