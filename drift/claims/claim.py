@@ -154,7 +154,10 @@ class Claim:
         if not effects:
             why = next(iter(missing.values()), reason)
             return Verdict(self, "not tested", interval, (), why, setting, printed)
-        reason = "; ".join(f"seed {seed}: {text}" for seed, text in missing.items())
+        alike: dict[str, list[str]] = {}
+        for seed, text in missing.items():
+            alike.setdefault(text, []).append(str(seed))
+        reason = "; ".join(f"seed{'s' * (len(ids) > 1)} {', '.join(ids)}: {text}" for text, ids in alike.items())
         tests = self.tests(interval, printed)
         outcome, decided = self.decision(interval, printed)
         return Verdict(self, outcome, interval, seeds, reason, setting, printed, tests[decided], (*tests.values(),))
