@@ -171,7 +171,7 @@ def test_marks_of_a_triangle_lie_where_its_weights_are_and_corners_state_their_l
         {"alpha": side, "beta": side, "mark": list(weights)},
     )
     ax = triangles.triangle(ds, ax=Figure().add_subplot())
-    assert [note.get_text().split("client ")[-1] for note in ax.texts] == ["7\n(1.2)", "2\n(2.5)", "5 (3.8)"]
+    assert [note.get_text().split("client ")[-1] for note in ax.texts] == ["7\nloss 1.2", "2\nloss 2.5", "5, loss 3.8"]
     corners = np.array([note.xy for note in ax.texts])
     np.testing.assert_allclose(np.linalg.norm(corners - np.roll(corners, 1, 0), axis=1), 1)
 
