@@ -27,7 +27,7 @@ SILENT = {
 ROOMS = {
     "drift": 25,
     "drift/analyses": 5810,
-    "drift/claims": 1440,
+    "drift/claims": 1445,
     "drift/config": 1000,
     "drift/diagnosis": 495,
     "drift/engines": 580,
