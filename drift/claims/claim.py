@@ -152,11 +152,8 @@ class Claim:
         effects, missing = self._by_seed(runs, lost or {})
         interval, seeds = replace(estimate(list(effects.values())), fisher=self.correlation), tuple(effects)
         if not effects:
-            why = next(iter(missing.values()), reason)
-            return Verdict(self, "not tested", interval, (), why, setting, printed)
-        alike: dict[str, list[str]] = {}
-        for seed, text in missing.items():
-            alike.setdefault(text, []).append(str(seed))
+            return Verdict(self, "not tested", interval, (), next(iter(missing.values()), reason), setting, printed)
+        alike = {text: [str(seed) for seed, other in missing.items() if other == text] for text in missing.values()}
         reason = "; ".join(f"seed{'s' * (len(ids) > 1)} {', '.join(ids)}: {text}" for text, ids in alike.items())
         tests = self.tests(interval, printed)
         outcome, decided = self.decision(interval, printed)
