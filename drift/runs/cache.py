@@ -231,7 +231,7 @@ def _plain(value: Any) -> Any:
 
 
 def _complete(partial: netcdf_files.Partial) -> xr.Dataset | None:
-    return whole if (whole := partial.known()) is not None and whole.attrs.get("complete") == 1 else None
+    return known if (known := partial.known()) is not None and known.attrs.get("complete") == 1 else None
 
 
 _SECOND = "basin_rounds client_span coherence counterfactual density_rounds hessian_density product_gap"

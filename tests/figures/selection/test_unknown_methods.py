@@ -1,5 +1,6 @@
 """A method that this package does not know is asked what it is, and takes its place in the figures of its kind."""
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import ClassVar
 
@@ -29,7 +30,9 @@ def run(method: Method, seed: int = 0, **more) -> SimpleNamespace:
     clients = SimpleNamespace(weighting="samples")
     experiment = SimpleNamespace(local=local, seed=seed, task="t", clients=clients, rounds=2, init=None)
     name = f"{method.label}-{getattr(method, 'members', '')}-{seed}"
-    return SimpleNamespace(method=method, label=method.label, experiment=experiment, name=name, folder=name, **more)
+    return SimpleNamespace(
+        method=method, label=method.label, experiment=experiment, name=name, folder=Path(__file__).parent, **more
+    )
 
 
 def test_pools_of_an_unknown_method_are_compared_by_their_size():
