@@ -4,8 +4,8 @@
 
 Trains the first rounds of each row, the first one left out, until the given processor time has passed: two rows at a
 time on one thread each, so that the other core is busy, as `fedscape reproduce --workers 2` has it. Processor time per
-round times the rounds that a row does not take from an earlier row of its item is printed in minutes, by row and by
-item. What averaging adds to later rounds, and the measurements for claims, are not in it. An item whose checkpoint is
+round times the rounds that a row does not take from an earlier row of its item is printed in minutes.
+What averaging adds to later rounds, and the measurements for claims, are not in it. An item whose checkpoint is
 not there is left out, with the command that makes it.
 """
 

@@ -142,9 +142,10 @@ class RecordedRun(DescribedRun):
             usual = {name: known.default for name, known in inspect.signature(analysis).parameters.items()}
             changed = {option: value for option, value in arguments.items() if usual.get(option) != value}
             dataset = None if changed else series.as_analysis(self.content, name, _numbers)
-            numbers, losses = self._every_round(), self._losses()
-        if name in derived.DERIVED and changed.keys() <= {"detectors"}:
-            dataset = derived.DERIVED[name](self, numbers, losses, **changed)
+            follows = name in derived.DERIVED and changed.keys() <= {"detectors"}
+            numbers = (self._every_round(), self._losses()) if follows else ()
+        if follows:
+            dataset = derived.DERIVED[name](self, *numbers, **changed)
         if dataset is not None:
             return dataset
         known = name in series.ANALYSES or any(key.startswith(f"{name} ") for key in results)
